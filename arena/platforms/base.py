@@ -41,6 +41,9 @@ class Platform(Protocol):
     spins: bool
     """whether waiting processes should poll rather than sleep: worth it where a pass takes microseconds"""
 
+    late_work_delays: bool
+    """whether work that a process has left delays other processes' kernels; the judge measures it at its start"""
+
     def facts(self) -> DeviceFacts:
         """What is known of the device; may initialise it."""
 
@@ -85,6 +88,9 @@ class Platform(Protocol):
 
     def touch(self) -> None:
         """Issue next to nothing, without waiting for it."""
+
+    def linger(self, cycles: int) -> None:
+        """Start a kernel of one block that runs for so many cycles, and do not wait for it."""
 
     def launch_tiny_kernel(self) -> None:
         """Run next to nothing and wait, so that the device is switched to this process before a timed pass."""

@@ -146,6 +146,7 @@ class GpuPlatform:
     torch_device = "cuda"
     graphs = True
     spins = True
+    late_work_delays = True
     names: RuntimeNames
 
     def __init__(self, provider: DeviceProvider | None = None) -> None:
@@ -239,6 +240,12 @@ class GpuPlatform:
             self._cell = torch.zeros(1, device="cuda")
         self._cell.fill_(1.0)
 
+    def linger(self, cycles: int) -> None:
+        """By PyTorch's own kernel for tests of streams."""
+        import torch
+
+        torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]
+
     def launch_tiny_kernel(self) -> None:
         """One tiny kernel: switching the device between processes costs some 0.2 ms, and varies."""
         self.touch()
@@ -253,7 +260,8 @@ class GpuPlatform:
     def wait_until_idle(self, timeout_s: float) -> bool:
         """Run the marker kernel until a number in a row took little more than the fastest one of this process's life.
 
-        Work of other processes delays it: the device runs one process at a time, or shares itself between them.
+        Work of other processes delays it where the device runs one process at a time. AMD's may run several at once
+        (`late_work_delays`): then what fills no more than a part of it passes unseen.
         """
         deadline, in_a_row = time.monotonic() + timeout_s, 0
         while in_a_row < _IDLE_LAUNCHES:

@@ -248,6 +248,12 @@ class CopyHalf(WorkerMessage, frozen=True):
     handle: Handle
 
 
+class Linger(WorkerMessage, frozen=True):
+    """Start a kernel of one block that runs for so many cycles of its clock, and do not wait for it."""
+
+    cycles: int
+
+
 # --- worker → judge: a worker that oversteps these limits has failed (`judge/answers.py`)
 
 ANSWER_BYTES = 1 << 20
@@ -336,6 +342,7 @@ ToWorker = (
     | ProfileRequest
     | ReportKernels
     | CopyHalf
+    | Linger
 )
 FromWorker = Ready | Done | Failed | ExtensionWanted | Kernels | Profiled
 

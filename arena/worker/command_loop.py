@@ -30,6 +30,7 @@ from arena.processes.protocol import (
     Handle,
     Kernels,
     Language,
+    Linger,
     Load,
     LoadConstants,
     Pass,
@@ -134,8 +135,8 @@ class CommandLoop:
                 self._platform.synchronize()
             case Arrange():
                 self._passes[message.name] = self._arrange(message)
-            case Prepare():
-                self._prepare()
+            case Prepare() | Linger():
+                self._prepare(message)
             case CopyBack(name=name):
                 for index in self._passes[name].sets:
                     self._loaded.copy_back(index)
@@ -169,7 +170,10 @@ class CommandLoop:
         self._platform.synchronize()
         buffer.close()
 
-    def _prepare(self) -> None:
+    def _prepare(self, message: Prepare | Linger) -> None:
+        if isinstance(message, Linger):
+            self._platform.linger(message.cycles)
+            return
         self._platform.fix_local_memory()
         if self._binding is not None:
             self._binding.resolve_addresses()

@@ -97,6 +97,21 @@ def test_a_row_in_each_set_is_seen_to_be_late(case: Arguments, late: int) -> Non
     assert spots.changed() is bool(late)
 
 
+def test_many_spots_see_what_few_would_mostly_miss(case: Arguments) -> None:
+    """A last element alone: of 16 of 1,000 a set, one in 60 would be it."""
+    sets = Sets(CpuPlatform(), case, 3)
+    sets.view("y").fill_(0.0)
+    few, many = (Spots(sets, many=many) for many in (False, True))
+    for spots in (few, many):
+        spots.draw(EVERY)
+    numel = sets.view("y")[0].numel()
+    read = [sum(len(places) for _, places in spots._places) for spots in (few, many)]
+    assert read == [3 * min(numel, 16), 3 * numel]
+    many.read()
+    sets.view("y")[1].view(-1)[-1] = 1.0
+    assert many.changed()
+
+
 def test_an_input_that_is_changed_in_place_counts_too() -> None:
     task = load_task(TASKS / "triton2triton/sampling/bad_words")
     sets = Sets(CpuPlatform(), arguments(task, task.seen[0]), 3)
@@ -171,6 +186,15 @@ def side(kind: type[Hasty]) -> TimedProgram:
     worker_program: Any = SimpleNamespace(worker=worker, program=SimpleNamespace(copies=()), ready=lambda case: worker)
     own["own"] = TimedProgram(worker_program, OnADevice(), 1.0)
     return own["own"]
+
+
+@pytest.mark.parametrize("delays", [True, False])
+def test_where_late_work_delays_nothing_more_is_compared(case: Arguments, task: Task, delays: bool) -> None:
+    one = side(Waiting)
+    one._platform.late_work_delays = delays
+    one.bind(case, Reference(task.reference_path), {LONG: PLAN.indices(LONG), SHORT: PLAN.indices(SHORT)})
+    assert one._spots is not None
+    assert [elements._many for elements in one._spots._written] == [not delays]
 
 
 @pytest.mark.parametrize(("kind", "status"), [(Waiting, Status.PASSED), (Hasty, Status.WRONG_RESULT)])

@@ -18,6 +18,7 @@ from arena.platforms.rocm.platform import (
     choose_ipc_mode,
     disagreements,
     module_version,
+    process_isolation,
     shares_by_socket,
     usual_wave_size,
 )
@@ -192,6 +193,17 @@ def test_only_rocm_shares_over_a_socket(monkeypatch: pytest.MonkeyPatch, tmp_pat
             patch.delitem(sys.modules, "torch", raising=False)
             patch.syspath_prepend(str(package.parent))
             assert platforms.shares_by_socket("auto") is expected
+
+
+def test_the_record_says_whether_processes_run_at_once(tmp_path: Path) -> None:
+    assert process_isolation(tmp_path) == {}
+    card = tmp_path / "class" / "drm" / "card1" / "device"
+    parameters = tmp_path / "module" / "amdgpu" / "parameters"
+    for folder in (card, parameters):
+        folder.mkdir(parents=True)
+    (card / "enforce_isolation").write_text("1 0 0 0\n", encoding="ascii")
+    (parameters / "hws_max_conc_proc").write_text("-1\n", encoding="ascii")
+    assert process_isolation(tmp_path) == {"enforce_isolation card1": "1 0 0 0", "hws_max_conc_proc": "-1"}
 
 
 def test_the_driver_is_the_kernel_module_else_the_runtime(tmp_path: Path) -> None:

@@ -127,5 +127,8 @@ class Evidence(Protocol):
     def isolation(self) -> str:
         """The level that the judge's workers are behind. Raises `InfrastructureError` where no judge starts."""
 
+    def late_work(self) -> str:
+        """What the judge measured of work that a worker leaves. Raises `InfrastructureError` where no judge starts."""
+
     def evaluation(self, candidate: str) -> Evaluation:
         """Return what the judge says of one of a candidate. Raises `InfrastructureError`."""

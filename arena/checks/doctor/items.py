@@ -11,6 +11,7 @@ import numpy as np
 from arena.checks.doctor import candidates as c
 from arena.checks.doctor.evidence import Answer, CrossSeen, DeviceSeen, Evidence, ItemOutcome, ProbeSeen, VendorBuilds
 from arena.errors import InfrastructureError, UsageError
+from arena.judge.workers.late_work import DELAYS
 from arena.platforms.rocm.hip_launch import THREADS
 from arena.processes.sandbox.namespaces import NO_INET, OWN_NETWORK, parts_of
 from arena.results.environment import DeviceFacts
@@ -170,6 +171,10 @@ _WALLS = {
     OWN_NETWORK: "candidates can reach the network",
     "mount": "candidates can read task folders, held-out cases included",
 }
+_ONE_AT_A_TIME = (
+    "have the device run one process at a time: as root, write 1 for each partition to "
+    "/sys/class/drm/cardN/device/enforce_isolation, or load amdgpu with hws_max_conc_proc=0"
+)
 _FILTERED = "the system call filter alone keeps candidates from the network"
 
 
@@ -272,6 +277,14 @@ def isolation(level: str) -> Answer:
     return Answer(ItemOutcome.PASS, level)
 
 
+def late_work(found: str, platform: str) -> Answer:
+    """Warns where work that a candidate leaves does not delay the judge's own kernels, or nobody knows."""
+    if found == DELAYS:
+        return Answer(ItemOutcome.PASS, f"it {found}")
+    how = f"; {_ONE_AT_A_TIME}" if platform == "rocm" else ""
+    return Answer(ItemOutcome.WARNING, f"{found}, so the judge compares more elements after each pass{how}")
+
+
 def _not_seen(probe: ProbeSeen) -> Answer:
     return Answer(ItemOutcome.FAIL, probe.problem or "the probe ended before it came to this")
 
@@ -335,6 +348,7 @@ ITEMS = (
     DoctorItem("hip-python agrees", _hip_python, ("rocm",)),
     DoctorItem("a code object by hip-python", lambda e: code_object(e.probe()), ("rocm",)),
     DoctorItem("isolation of workers", lambda e: isolation(e.isolation())),
+    DoctorItem("late work is noticed", lambda e: late_work(e.late_work(), device_of(e).facts.platform), GPUS),
     DoctorItem("HIP kernel", lambda e: passes(e.evaluation(c.START_HIP))),
     DoctorItem("Triton kernel", lambda e: passes(e.evaluation(c.START_TRITON))),
     DoctorItem("graph capture", lambda e: captured(e.evaluation(c.START_HIP)), GPUS),

@@ -16,6 +16,7 @@ from arena.checks.doctor.evidence import Answer, CrossSeen, Evidence, ItemOutcom
 from arena.checks.doctor.items import ITEMS, DoctorItem, chosen
 from arena.errors import ArenaError, InfrastructureError
 from arena.judge.process.client import JudgeClient
+from arena.judge.workers.late_work import NAME, UNKNOWN
 from arena.platforms import shares_by_socket
 from arena.processes.sandbox import network
 from arena.results.record import Evaluation
@@ -41,6 +42,10 @@ class Collected:
     def isolation(self) -> str:
         """The level of the judge's workers."""
         return self._judge.environment.isolation
+
+    def late_work(self) -> str:
+        """What the judge measured at its start."""
+        return self._judge.environment.versions.get(NAME, UNKNOWN)
 
     def evaluation(self, candidate: str) -> Evaluation:
         """The judge's word on a candidate; after a failure the next candidate gets a new judge."""

@@ -28,11 +28,12 @@ _MOST_OF_A_PASS = 1 << 18
 class Spots:
     """Elements of all that a call may write, at places that are drawn anew for every pass and every set."""
 
-    def __init__(self, sets: Sets) -> None:
+    def __init__(self, sets: Sets, *, many: bool = False) -> None:
+        """`many`: choose many of every output, where nothing else tells of late work."""
         arguments = sets.arguments
         written = (*arguments.outputs, *(tensor for tensor in arguments.inputs if tensor.spec.mutable))
         self._sets = sets
-        self._written = [_Elements(sets, tensor) for tensor in written if tensor.numel]
+        self._written = [_Elements(sets, tensor, many=many) for tensor in written if tensor.numel]
         self._places: list[tuple[torch.Tensor, torch.Tensor]] = []
         """items of one size in the buffer, and which of them: a kernel for each size, as soon as a pass is over"""
         self._seen: list[torch.Tensor] = []
@@ -63,11 +64,11 @@ class Spots:
 class _Elements:
     """The elements of one tensor in every set, as indices into the buffer's items of its size: int64."""
 
-    def __init__(self, sets: Sets, tensor: Tensor) -> None:
+    def __init__(self, sets: Sets, tensor: Tensor, *, many: bool) -> None:
         import torch
 
         self.item_bytes = tensor.item_bytes
-        self._numel, self._mutable, self._device = tensor.numel, tensor.spec.mutable, sets.raw.device
+        self._numel, self._many, self._device = tensor.numel, many or tensor.spec.mutable, sets.raw.device
         bits = sets.bits(tensor)
         self._axes = _merged(tensor.shape, bits.stride()[1:])
         sets_at = torch.arange(sets.count, device=self._device) * bits.stride(0)
@@ -91,7 +92,7 @@ class _Elements:
 
     def _count(self, sets: int) -> int:
         """Return of how many elements a set is told by."""
-        return max(_ELEMENTS, min(_MOST_OF_A_SET, _MOST_OF_A_PASS // max(sets, 1))) if self._mutable else _ELEMENTS
+        return max(_ELEMENTS, min(_MOST_OF_A_SET, _MOST_OF_A_PASS // max(sets, 1))) if self._many else _ELEMENTS
 
 
 def _merged(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:

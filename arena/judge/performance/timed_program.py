@@ -129,7 +129,7 @@ class TimedProgram:
         count = 1 + max((index for indices in passes.values() for index in indices), default=0)
         self._sets = Sets(self._platform, arguments, count, arena)
         if self._platform.graphs:
-            self._spots = Spots(self._sets)
+            self._spots = Spots(self._sets, many=not self._platform.late_work_delays)
         if arena is None:  # an arena holds the data of earlier cases
             self._sets.scatter_canaries()
         device = self._platform.torch_device

@@ -34,6 +34,7 @@ from arena.judge.process.messages import (
     ToJudge,
 )
 from arena.judge.selection import bounded, select_cases, with_made_up_case
+from arena.judge.workers.late_work import DELAYS, NAME, measure_late_work
 from arena.judge.workers.sharing import SharingFailed, check_sharing
 from arena.judge.workers.worker import CandidateFailed, ForkServers, WorkerFolder
 from arena.platforms import here, shares_by_socket, show_only
@@ -74,25 +75,28 @@ class JudgeService:
         self.context = JudgeContext(self._timer, self._fork_servers, CrossCompilation(), {})
         self._current: CandidateEvaluation | None = None
         self._expected: Evaluate | None = None
-        self._isolation = self._worker_isolation()
+        self._late_work = ""
+        self._isolation = self._tried_worker()
 
     def environment(self, isolation: str = "") -> Environment:
         """Device, versions and the sandbox of workers and compilers."""
         versions = {**_versions(), **self._device.versions(), **hip_compiler_version(self._timer.facts)}
+        versions |= {NAME: self._late_work} if self._late_work else {}
         level = f"{isolation or self._isolation}; compilers {compiling.level()}"
         return Environment(self._timer.facts, level, versions)
 
-    def _worker_isolation(self) -> str:
-        """Return the isolation level of workers here, asked of one that must also reach device and shared buffers."""
+    def _tried_worker(self) -> str:
+        """Return the isolation level of workers, of one that must reach device and buffers; measure late work by it."""
         with scratch("worker") as home:
             worker = self._fork_servers.spawn(WorkerFolder(Path(home), Path(home)), ())
             try:
                 worker.ask(Prepare(), _REACH_S)
-            except CandidateFailed as failure:
-                worker.kill_worker()
-                raise InfrastructureError(message("device_not_reached", problem=bare(failure.detail))) from None
-            try:
                 check_sharing(self._device, worker, _REACH_S)
+                if self._device.graphs:
+                    self._late_work = measure_late_work(self._device, worker, _REACH_S)
+                    self._device.late_work_delays = self._late_work == DELAYS
+            except CandidateFailed as failure:
+                raise InfrastructureError(message("device_not_reached", problem=bare(failure.detail))) from None
             finally:
                 worker.kill_worker()
             return worker.isolation

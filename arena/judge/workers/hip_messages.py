@@ -17,6 +17,7 @@ from arena.processes.protocol import (
     Call,
     CopyBack,
     CopyHalf,
+    Linger,
     Load,
     LoadConstants,
     NullArgument,
@@ -79,7 +80,7 @@ def encode(message: ToWorker) -> bytes:
             return _head(Kind.FLUSH) + _text(name)
         case ReportKernels():
             return _head(Kind.REPORT)
-        case ProfileRequest() | LoadConstants() | CopyHalf():
+        case ProfileRequest() | LoadConstants() | CopyHalf() | Linger():
             raise InfrastructureError("a HIP worker has no profiler, modules or PyTorch: take a worker with Python")
 
 

@@ -42,6 +42,7 @@ class CpuPlatform:
     torch_device = "cpu"
     graphs = False
     spins = False
+    late_work_delays = True
 
     def __init__(self, wave_size: int = 32) -> None:
         self._wave_size = wave_size
@@ -108,6 +109,9 @@ class CpuPlatform:
 
     def touch(self) -> None:
         """There is no device to touch."""
+
+    def linger(self, cycles: int) -> None:
+        """Nothing runs behind our back on the CPU."""
 
     def launch_tiny_kernel(self) -> None:
         """There is no device to switch."""

@@ -60,8 +60,9 @@ class RocmPlatform(GpuPlatform):
         return gpu_facts("rocm", "amd", device, wave_size(device, self.hip), driver)
 
     def versions(self) -> dict[str, str]:
-        """The runtime that PyTorch was built for, and each of `VARIABLES` that is set."""
-        return {**super().versions(), **{name: os.environ[name] for name in VARIABLES if name in os.environ}}
+        """The runtime that PyTorch was built for, each of `VARIABLES` that is set, and `process_isolation`."""
+        chosen = {name: os.environ[name] for name in VARIABLES if name in os.environ}
+        return {**super().versions(), **chosen, **process_isolation()}
 
     def restart_environment(self) -> dict[str, str] | None:
         """The other of the two ways of sharing, once: HIP reads the variable only when it is initialised."""
@@ -107,8 +108,26 @@ def shares_by_socket(environment: Mapping[str, str] = os.environ, module: Path =
     return chosen.get(IPC_MODE) == "0"
 
 
+def process_isolation(sys: Path = Path("/sys")) -> dict[str, str]:
+    """Return what the kernel module says of running several processes at once; nothing where it says nothing.
+
+    Sources: docs.kernel.org, "AMDGPU Process Isolation" (a value for each partition of a card); the module's parameter
+    `hws_max_conc_proc`, 0 for one process at a time.
+    """
+    found = {}
+    for file in sorted(sys.glob("class/drm/card*/device/enforce_isolation")):
+        found[f"{file.name} {file.parts[-3]}"] = _read(file)
+    found["hws_max_conc_proc"] = _read(sys / "module" / "amdgpu" / "parameters" / "hws_max_conc_proc")
+    return {name: value for name, value in found.items() if value}
+
+
 def module_version(path: Path = _MODULE_VERSION) -> str:
     """The version of AMD's own amdgpu kernel module; empty where the module is the kernel's."""
+    return _read(path)
+
+
+def _read(path: Path) -> str:
+    """Return what a file of the kernel says; empty where it is not there, or not for us to read."""
     try:
         return path.read_text(encoding="ascii").strip()
     except OSError:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from arena.checks.doctor import candidates as c
 from arena.checks.doctor.evidence import CrossSeen, DeviceSeen, ExchangeSeen, MemorySeen, ProbeSeen, VendorBuilds
 from arena.errors import InfrastructureError
+from arena.judge.workers.late_work import DELAYS
 from arena.platforms.base import Memory
 from arena.platforms.rocm.hip_launch import LaunchSeen
 from arena.results.environment import DeviceFacts, Environment
@@ -88,6 +89,7 @@ class FakeEvidence:
 
     seen: ProbeSeen
     level: str = "session+network+mount"
+    left: str = DELAYS
     evaluations: dict[str, Evaluation] = field(default_factory=dict)
     builds: CrossSeen = field(default_factory=CrossSeen)
 
@@ -99,6 +101,9 @@ class FakeEvidence:
 
     def isolation(self) -> str:
         return self.level
+
+    def late_work(self) -> str:
+        return self.left
 
     def evaluation(self, candidate: str) -> Evaluation:
         if candidate not in self.evaluations:

@@ -28,6 +28,7 @@ from arena.checks.doctor.items import ITEMS, DoctorItem, chosen
 from arena.checks.doctor.quick import run_items, run_quick
 from arena.errors import InfrastructureError, UsageError
 from arena.judge.selection import select_cases
+from arena.judge.workers.late_work import DELAYS, UNKNOWN, UNSEEN
 from arena.platforms.base import Memory
 from arena.platforms.rocm.hip_launch import LaunchSeen
 from arena.results.environment import DeviceFacts
@@ -110,6 +111,15 @@ def test_a_host_that_does_not_see_what_was_written() -> None:
 def test_memory_that_stays(during: int, after: int, said: str) -> None:
     answer = items.memory_returned(probe(memory=MemorySeen(256 * MIB, GIB, GIB + during, GIB + after)))
     assert answer.outcome is ItemOutcome.FAIL and said in answer.seen
+
+
+def test_late_work_that_runs_beside_the_judge_is_a_warning_with_what_to_do() -> None:
+    for platform, told in (("rocm", True), ("cuda", False)):
+        for found in (UNSEEN, UNKNOWN):
+            answer = items.late_work(found, platform)
+            assert answer.outcome is ItemOutcome.WARNING and found in answer.seen
+            assert ("enforce_isolation" in answer.seen and "hws_max_conc_proc=0" in answer.seen) is told
+    assert items.late_work(DELAYS, "rocm").outcome is ItemOutcome.PASS
 
 
 @pytest.mark.parametrize("check", [items.wave_size, items.shared_buffer, items.memory_returned])
