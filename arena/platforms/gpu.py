@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import math
 import re
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +53,8 @@ class RuntimeNames:
     """the name of an error by its code; empty where nothing knows it"""
     local_bytes: int = 0
     """of local memory a thread, which every worker gets before its first kernel; 0: as much as kernels need"""
+    sharing_limit_s: float = 0.0
+    """for a call that shares memory or frees shared memory, where a worker can hold it up; 0: none can"""
 
 
 class Runtime:
@@ -60,7 +64,7 @@ class Runtime:
         import torch
 
         torch.cuda.init()  # type: ignore[no-untyped-call]
-        self._prefix, self._error_name = names.prefix, names.error_name
+        self._prefix, self._error_name, self._limit_s = names.prefix, names.error_name, names.sharing_limit_s
         self._library = ctypes.CDLL(loaded_path(names.library))
 
     def malloc(self, num_bytes: int) -> int:
@@ -72,12 +76,12 @@ class Runtime:
 
     def free(self, address: int) -> None:
         """Free what `malloc` gave."""
-        self._call("Free", ctypes.c_void_p(address))
+        self._call_within("Free", ctypes.c_void_p(address))
 
     def export(self, address: int) -> str:
         """The inter-process handle of an allocation, in hex."""
         handle = _IpcHandle()
-        self._call("IpcGetMemHandle", ctypes.byref(handle), ctypes.c_void_p(address))
+        self._call_within("IpcGetMemHandle", ctypes.byref(handle), ctypes.c_void_p(address))
         return bytes(handle).hex()
 
     def open(self, handle: str) -> int:
@@ -99,6 +103,27 @@ class Runtime:
     def synchronize(self) -> None:
         """Wait for the device; unlike `torch.cuda.synchronize`, no Python attribute a candidate could replace."""
         self._call("DeviceSynchronize")
+
+    def _call_within(self, name: str, *arguments: Any) -> None:
+        """Call in a thread, and stop waiting for it at the limit. Raises `InfrastructureError` there."""
+        if not self._limit_s:
+            self._call(name, *arguments)
+            return
+        ended: Future[None] = Future()
+
+        def call() -> None:
+            try:
+                self._call(name, *arguments)
+                ended.set_result(None)
+            except Exception as problem:
+                ended.set_exception(problem)
+
+        threading.Thread(target=call, daemon=True).start()  # one of a pool would be waited for at the process's end
+        try:
+            ended.result(self._limit_s)
+        except TimeoutError:
+            said = f"{self._prefix}{name} did not end within {self._limit_s:.0f} s"
+            raise InfrastructureError(f"{said}: a worker holds up the sharing of buffers") from None
 
     def _call(self, name: str, *arguments: Any) -> None:
         code = getattr(self._library, self._prefix + name)(*arguments)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from arena.errors import InfrastructureError
 from arena.platforms import gpu
 from arena.platforms.cuda.platform import CudaPlatform
 from arena.platforms.device import TorchDevice
-from arena.platforms.gpu import loaded_library, loaded_path
+from arena.platforms.gpu import Runtime, loaded_library, loaded_path
 from arena.platforms.rocm.platform import RocmPlatform
 from arena.platforms.toolchains.programs import find_program
 from arena.processes.protocol import Handle
@@ -122,6 +126,41 @@ def test_what_is_exported_holds_nothing_else(num_bytes: int, monkeypatch: pytest
     for _ in range(3):
         runtime.malloc((2 << 20) - 4096)
     assert not [at for at in runtime.used if start <= at < start + size]
+
+
+class Held:
+    """A HIP library whose sharing a client holds up, until it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+
+    def hipMalloc(self, *arguments: object) -> int:
+        return 2
+
+    def hipIpcGetMemHandle(self, *arguments: object) -> int:
+        self.let_go.wait(20.0)
+        return 0
+
+    def hipFree(self, *arguments: object) -> int:
+        return 17
+
+    def hipGetLastError(self) -> int:
+        return 0
+
+
+def test_a_client_that_stays_silent_holds_the_judge_up_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held()
+    monkeypatch.setattr(torch.cuda, "init", lambda: None)
+    monkeypatch.setattr(gpu, "loaded_path", lambda name: name)
+    monkeypatch.setattr(ctypes, "CDLL", lambda path: held)
+    assert 0 < RocmPlatform.names.sharing_limit_s <= 60 and not CudaPlatform.names.sharing_limit_s
+    runtime = Runtime(replace(RocmPlatform.names, sharing_limit_s=0.2, error_name=lambda code: ""))
+    with pytest.raises(InfrastructureError, match="hipIpcGetMemHandle did not end within"):
+        runtime.export(1 << 21)
+    held.let_go.set()
+    assert runtime.export(1 << 21) == "00" * 64
+    with pytest.raises(RuntimeError, match="hipFree returned error 17"):
+        runtime.free(1 << 21)
 
 
 def hipcc(root: Path) -> Path:

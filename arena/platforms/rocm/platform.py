@@ -31,6 +31,8 @@ _MODULE = Path("/sys/module/amdgpu")
 # Only AMD's own build of the kernel module has a version of its own.
 _MODULE_VERSION = _MODULE / "version"
 _MEMORY_SLACK = 0.02
+_SHARING_LIMIT_S = 30.0
+"""ROCr waits 10 s for a client of its socket in the one direction, and for ever in the other"""
 _SHARING = (
     f"; {IPC_MODE}=1 needs AMD's own amdgpu kernel module, {IPC_MODE}=0 needs workers in the judge's network namespace "
     "(the isolation of the record then says shared-network): see docs/evaluate/amd.md"
@@ -41,7 +43,7 @@ class RocmPlatform(GpuPlatform):
     """Triton's AMD backend, and HIP sources through hipcc."""
 
     name = "rocm"
-    names = RuntimeNames("hip", LIBRARY, _SHARING, error_name)
+    names = RuntimeNames("hip", LIBRARY, _SHARING, error_name, sharing_limit_s=_SHARING_LIMIT_S)
 
     def __init__(self, provider: DeviceProvider | None = None, ask: Callable[[], HipAnswer] = ask_hip) -> None:
         super().__init__(provider)
