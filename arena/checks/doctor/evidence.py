@@ -128,7 +128,7 @@ class Evidence(Protocol):
         """The level that the judge's workers are behind. Raises `InfrastructureError` where no judge starts."""
 
     def late_work(self) -> str:
-        """What the judge measured of work that a worker leaves. Raises `InfrastructureError` where no judge starts."""
+        """Return what the judge measured of late work. Raises `InfrastructureError` where no judge starts."""
 
     def evaluation(self, candidate: str) -> Evaluation:
         """Return what the judge says of one of a candidate. Raises `InfrastructureError`."""

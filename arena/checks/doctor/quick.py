@@ -44,7 +44,7 @@ class Collected:
         return self._judge.environment.isolation
 
     def late_work(self) -> str:
-        """What the judge measured at its start."""
+        """Return what the judge measured at its start."""
         return self._judge.environment.versions.get(NAME, UNKNOWN)
 
     def evaluation(self, candidate: str) -> Evaluation:
