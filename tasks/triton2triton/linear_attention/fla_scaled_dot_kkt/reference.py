@@ -16,9 +16,10 @@ from arena.semantics.chunks import (
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """Random lengths, their chunks, and log-decays of -0.04 a token on average, summed within chunks."""
+    """Random lengths, their chunks, and log-decays of -0.04 a token on average, one in 64 of -100, summed within chunks."""
     drawn = draw_chunks(case, generator, count)
     decays = draw_log_decays((count, case["num_tokens"], case["num_value_heads"]), -0.04, generator)
+    decays[torch.rand(decays.shape, generator=generator, device=decays.device) < 1 / 64] = -100.0
     begins = chunk_begins(drawn["cu_seqlens"], case["num_tokens"], case["chunk_size"])
     return {**drawn, "g": sums_within_chunks(decays, begins)}
 
