@@ -10,7 +10,7 @@ MARGIN = 0.001
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """min_p is 0 for about one slot in eight, 1 for another, else 0.01 to 0.6; logits keep away from the limit."""
+    """min_p is 0 for about one slot in eight, 1 for another, else 1e-7 to 0.6 by its logarithm; logits keep off the limit."""
     device, slots = generator.device, (count, case["num_slots"])
     shape = (count, case["num_reqs"], case["vocab_size"])
 
@@ -19,9 +19,9 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
 
     idx_mapping = uniform(*slots).argsort(dim=-1)[:, : shape[1]]
     kind = uniform(*slots)
-    min_p = torch.where(kind < 1 / 8, 0.0, torch.where(kind > 7 / 8, 1.0, 0.01 + 0.59 * uniform(*slots)))
-    logits = torch.randn(shape, generator=generator, device=device).mul_(2)
-    make_uneven(logits, generator, std=2.0)
+    min_p = torch.where(kind < 1 / 8, 0.0, torch.where(kind > 7 / 8, 1.0, 0.6 * (1e-7 / 0.6) ** uniform(*slots)))
+    logits = torch.randn(shape, generator=generator, device=device).mul_(4)
+    make_uneven(logits, generator, std=4.0)
     masked = uniform(*shape) < 1 / 16
     spared = torch.randint(0, shape[2], (*shape[:2], 1), generator=generator, device=device)
     logits.masked_fill_(masked.scatter_(2, spared, False), -torch.inf)

@@ -8,7 +8,10 @@ from arena.semantics.uneven import make_uneven
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """Rows of several spreads around -120 to 120, some that rise by up to 300; one logit in sixteen minus infinity."""
+    """Rows of several spreads around -120 to 120, some that rise by up to 300; one logit in sixteen minus infinity.
+
+    A quarter of the rows begin with minus infinity up to a token in their last eighth.
+    """
     device, shape = generator.device, (count, case["num_reqs"], case["vocab_size"])
 
     def uniform(*sizes: int) -> torch.Tensor:
@@ -20,7 +23,9 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     rise = 300 * (3 * uniform(*shape[:2], 1) - 2).clamp(min=0)
     logits.add_(rise * torch.linspace(0, 1, shape[2], device=device))
     masked = uniform(*shape) < 1 / 16
-    spared = torch.randint(0, shape[2], (*shape[:2], 1), generator=generator, device=device)
+    leading = (uniform(*shape[:2], 1) < 0.25) * (1 - uniform(*shape[:2], 1) / 8) * (shape[2] - 1)
+    masked |= torch.arange(shape[2], device=device) < leading.long()
+    spared = torch.maximum(leading.long(), (uniform(*shape[:2], 1) * shape[2]).long().clamp(max=shape[2] - 1))
     logits.masked_fill_(masked.scatter_(2, spared, False), -torch.inf)
     wanted = (*shape[:2], case["num_logprobs"])
     tokens = torch.randint(0, shape[2], wanted, generator=generator, device=device)

@@ -8,10 +8,14 @@ from arena.semantics.ragged import owners
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """Drafts of which four in five are the target's token; of each request's places, num_draft_tokens are taken."""
+    """Drafts of which four in five are the target's token; of each request's places, num_draft_tokens are taken.
+
+    Half of the wrong ones differ from it in their upper bits alone.
+    """
     device, tokens = generator.device, case["num_draft_tokens"]
     reqs, most = case["num_reqs"], case["max_spec_len"]
     drafts = torch.randint(0, 128256, (2, count, tokens), generator=generator, device=device)
+    wrong = torch.where(drafts[1] % 2 == 0, drafts[0] ^ 65536, drafts[1])
     same = torch.rand(count, tokens, generator=generator, device=device) < 0.8
     keys = torch.rand(count, reqs * most, generator=generator, device=device)
     taken = keys.argsort(dim=-1)[:, :tokens] // most
@@ -19,7 +23,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     lengths.scatter_add_(1, taken + 1, torch.ones_like(taken))
     return {
         "draft_token_ids": drafts[0],
-        "target_token_ids": torch.where(same, drafts[0], drafts[1]),
+        "target_token_ids": torch.where(same, drafts[0], wrong),
         "cu_num_draft_tokens": lengths.cumsum(dim=-1),
     }
 

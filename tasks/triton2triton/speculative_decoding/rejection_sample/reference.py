@@ -8,11 +8,15 @@ from arena.semantics.ragged import owners
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """One place for each request, and more among max_spec_len others; four in five inputs follow the target."""
+    """One place for each request, and more among max_spec_len others; four in five inputs follow the target.
+
+    Half of the wrong ones differ from it in their upper bits alone.
+    """
     device, tokens = generator.device, case["num_logits"]
     reqs, most = case["num_reqs"], case["max_spec_len"]
     target = torch.randint(0, 128256, (count, tokens), generator=generator, device=device)
     other = torch.randint(0, 128256, (count, tokens), generator=generator, device=device)
+    followed = target.roll(1, dims=-1)
     same = torch.rand(count, tokens, generator=generator, device=device) < 0.8
     keys = torch.rand(count, reqs * most, generator=generator, device=device)
     taken = keys.argsort(dim=-1)[:, : tokens - reqs] // most
@@ -20,7 +24,7 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     lengths[:, 0] = 0
     lengths.scatter_add_(1, taken + 1, torch.ones_like(taken))
     return {
-        "input_ids": torch.where(same, target.roll(1, dims=-1), other),
+        "input_ids": torch.where(same, followed, torch.where(other % 2 == 0, followed ^ 65536, other)),
         "target_token_ids": target,
         "cu_num_logits": lengths.cumsum(dim=-1),
     }
