@@ -16,7 +16,7 @@ class Standing(NamedTuple):
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """Rows of several spreads, a third of them in steps of 1/4 or 8; a quarter of the slots without top-k, another of top-p.
+    """Rows of several spreads, a third of them in steps; a quarter of the slots without top-k, another of top-p.
 
     About one token in sixteen is minus infinity.
     """
@@ -30,8 +30,9 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     logits = torch.randn(shape, generator=generator, device=device).mul_(spread)
     make_uneven(logits, generator, std=3.0)
     kind = uniform(*shape[:2], 1)
-    step = torch.where(kind < 1 / 6, 0.25, 8.0)  # of 8: most are zeros, of either sign
-    logits = torch.where(kind < 1 / 3, (logits / step).round_() * step, logits)
+    # The greatest of long steps are zeros of either sign, which are equal.
+    stepped = torch.where(kind < 1 / 6, (4 * logits).round_() / 4, ((logits / 8).round_() * 8).clamp_(max=0.0))
+    logits = torch.where(kind < 1 / 3, stepped, logits)
     masked = uniform(*shape) < 1 / 16
     spared = torch.randint(0, vocab, (*shape[:2], 1), generator=generator, device=device)
     logits.masked_fill_(masked.scatter_(2, spared, False), -torch.inf)
