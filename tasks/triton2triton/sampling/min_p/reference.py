@@ -10,7 +10,7 @@ MARGIN = 0.001
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
-    """min_p is 0 for about one slot in eight, 1 for another, else 1e-7 to 0.6 by its logarithm; logits keep off the limit."""
+    """min_p: 0 for about one slot in eight, 1 for another, else log-uniform to 0.6; logits keep off the limit."""
     device, slots = generator.device, (count, case["num_slots"])
     shape = (count, case["num_reqs"], case["vocab_size"])
 
