@@ -316,7 +316,13 @@ class CandidateEvaluation:
         if finding.status is not Status.PASSED or not self._timer.facts.emulated or self._options.case:
             return finding
         left_out = [case for case in cases if case.id not in self._results]
-        return check_launches(self._timer.platform, self._of_candidate, self._correctness.reference, left_out)
+        found = check_launches(self._timer.platform, self._of_candidate, self._correctness.reference, left_out)
+        if found is None:
+            return finding
+        case, wrong = found
+        launched = replace(not_run(case), baseline=Status.PASSED, candidate=wrong.status, detail=wrong.detail)
+        self._results[case.id] = launched  # whose outcome is by cases
+        return _in_case(case, wrong)
 
     def _over_cases(
         self, stage: Stage, cases: tuple[Case, ...], judge: Callable[[Case], OutputCheck], report: Report
@@ -327,7 +333,7 @@ class CandidateEvaluation:
             report(stage, done, len(cases))
             finding = judge(case)
             if first.status is Status.PASSED and finding.status is not Status.PASSED:
-                first = OutputCheck(finding.status, within("in_case", finding.detail, case=case.label))
+                first = _in_case(case, finding)
             if finding.status in _HOPELESS:
                 break
         return first
@@ -402,6 +408,10 @@ class CandidateEvaluation:
     @property
     def _of_either_wave(self) -> list[WorkerProgram]:
         return [one for one in (self._candidate, self._other_wave) if one is not None]
+
+
+def _in_case(case: Case, finding: OutputCheck) -> OutputCheck:
+    return OutputCheck(finding.status, within("in_case", finding.detail, case=case.label))
 
 
 def checks(task: Task, options: Options, timer: Timer) -> tuple[CorrectnessCheck, PerformanceCheck]:

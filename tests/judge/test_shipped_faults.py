@@ -19,6 +19,7 @@ from msgspec import structs
 from arena.judge.process.client import JudgeClient
 from arena.judge.selection import emulation_work
 from arena.results.effort import Effort
+from arena.results.outcome import outcome_of
 from arena.results.record import Evaluation
 from arena.results.verdict import Status
 from arena.task.corpus.task_folder import TASKS, load_task
@@ -68,7 +69,10 @@ def _dtypes(case: Case) -> list[str]:
 
 def narrowed(evaluation: Evaluation) -> Options:
     """Options with the first and the last case that was wrong, and a seen one; all where none that was run is wrong."""
-    wrong = [one.case for one in evaluation.cases if one.candidate not in (Status.PASSED, Status.NOT_RUN)]
+    found = load_task(TASKS / evaluation.task)
+    small = {case.id for case in found.cases if emulation_work(arguments(found, case)) <= (OPTIONS.max_work or 0.0)}
+    emulated = [one for one in evaluation.cases if one.case in small]  # of the others only the launch was
+    wrong = [one.case for one in emulated if one.candidate not in (Status.PASSED, Status.NOT_RUN)]
     if not wrong:
         return OPTIONS
     values = [one.case for one in evaluation.cases if one.kind == "values"]  # where chance rejected it in a seen case
@@ -114,4 +118,5 @@ def test_a_fault_is_rejected(cpu_judge: JudgeClient, path: Path) -> None:
     for evaluation in judged(cpu_judge, path, REPEATS, header["case"] or ""):
         status, why = last_word(evaluation)
         assert status in wanted, why
+        assert not outcome_of(evaluation).solves
         assert not overlapping or "[wrong_in_order]" in why

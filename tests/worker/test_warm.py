@@ -65,3 +65,20 @@ def test_nothing_is_imported_or_asked_at_the_first_launch(warm: bool) -> None:
     assert done.returncode == 0, done.stderr
     imported, asked = map(int, done.stdout.split())
     assert (imported == 0, asked == 0) == (warm, warm), (imported, asked)
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_module_constructed_without_memory_imports_nothing_of_pytorch(warm: bool) -> None:
+    script = f"""
+import sys, torch
+from arena.worker.fork_server import _ready_meta_device
+if {warm}:
+    _ready_meta_device()
+known = set(sys.modules)
+with torch.device("meta"):
+    torch.nn.init.normal_(torch.nn.Linear(4, 4).weight) * 0.02
+print(sum(name.startswith("torch.") for name in set(sys.modules) - known))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (int(done.stdout) < 20) is warm

@@ -16,8 +16,6 @@ from arena.judge.workers.program import WorkerProgram
 from arena.judge.workers.worker import CandidateFailed
 from arena.platforms.base import Platform
 from arena.processes.protocol import ENDS_ONLY, LAUNCH_ONLY, Blame, Call, Prepare
-from arena.results.messages import within
-from arena.results.verdict import Status
 from arena.task.definition import FLOATING, Arguments, Case, arguments
 from arena.task.numerics.fills import is_custom
 from arena.task.numerics.reference import Reference
@@ -33,7 +31,7 @@ _MOST_CUSTOM_BYTES = 1 << 26
 
 def check_launches(
     platform: Platform, worker_program: WorkerProgram, reference: Reference, cases: Sequence[Case]
-) -> OutputCheck:
+) -> tuple[Case, OutputCheck] | None:
     """Call on each of these cases and check the grids; where offsets need 64 bits, also the ends of each launch.
 
     Host code may stumble over zeros: another failure ends the check and says nothing. Cases for which nothing has been
@@ -46,8 +44,8 @@ def check_launches(
         cases: cases that are not emulated.
 
     Returns:
-        `launch_error` for the first case with a grid that no GPU launches, or whose first or last program uses memory
-        outside of every argument; else `passed`.
+        The first case with a grid that no GPU launches, or whose first or last program uses memory outside of every
+        argument, with what is wrong.
     """
     program, began = worker_program.program, time.monotonic()
     built = [arguments(program.task, case) for case in cases if program.key(case) in program.files]
@@ -68,9 +66,9 @@ def check_launches(
             except CandidateFailed as failure:
                 worker_program.close()
                 if failure.blame is Blame.GRID_LIMIT or (ends and failure.blame is Blame.LAUNCH_ERROR):
-                    return OutputCheck(failure.status, within("in_case", failure.detail, case=case.label))
+                    return case, OutputCheck(failure.status, failure.detail)
                 break
-    return OutputCheck(Status.PASSED)
+    return None
 
 
 def _needs_64_bits(worked_out: Arguments) -> bool:
