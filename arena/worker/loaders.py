@@ -113,6 +113,8 @@ class PythonEntry:
 
     def call(self, index: int) -> None:
         """Call the function or the module."""
+        if self._operators is not None:
+            self._operators.begin_call()
         if self._interprets:
             from arena.platforms.cpu.triton import device_memory
 

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 MOST_ELEMENTS = 4096
-"""of each tensor: enough for the sequences of a batch or the experts of a layer, too few to compute a result"""
+"""of each tensor: enough for the sequences of a batch or the experts of a layer"""
+MOST_IN_A_CALL = 1 << 16
+"""elements of all operands: too few to compute the result of a timed case piece by piece, its bits seen as integers"""
 _NAMES = frozenset(
     {
         *("add", "sub", "rsub", "mul", "floor_divide", "div", "remainder", "neg", "abs", "cumsum", "sum"),
@@ -29,18 +31,19 @@ def may_compute_metadata(operator: str) -> bool:
     return operator.partition(".")[0].removesuffix("_") in _NAMES
 
 
-def is_metadata(*values: Any) -> bool:
-    """Return whether all tensors, numbers and dtypes among values and lists of them are those of metadata."""
+def elements(*values: Any) -> int | None:
+    """Return how many elements tensors among values, and in collections of them, have; None if not all is metadata."""
     import torch
 
-    integers = (torch.bool, torch.int32, torch.int64)
+    integers, found = (torch.bool, torch.int32, torch.int64), 0
     for value in _flat(values):
         if isinstance(value, torch.Tensor):
             if value.dtype not in integers or value.numel() > MOST_ELEMENTS:
-                return False
+                return None
+            found += value.numel()
         elif isinstance(value, float | complex) or (isinstance(value, torch.dtype) and value not in integers):
-            return False
-    return True
+            return None
+    return found
 
 
 def with_tensors(operator: str, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from arena.package import PACKAGE, resource
 from arena.results.messages import message
-from arena.worker.metadata import is_metadata, may_compute_metadata, with_tensors
+from arena.worker.metadata import MOST_IN_A_CALL, elements, may_compute_metadata, with_tensors
 
 if TYPE_CHECKING:
     import torch
@@ -63,6 +63,7 @@ class Operators:
 
         os.environ["TORCH_COMPILE_DISABLE"] = "1"  # what it would generate is PyTorch's kernel, not the candidate's
         self._arguments = (0, 0)
+        self._elements = 0
         self._key = device.upper()
         get_kernel = getattr(torch.library, "get_kernel", None) if metadata else None
         kernels: dict[str, Any] = {}
@@ -96,14 +97,20 @@ class Operators:
 
     def _on_metadata(self, operator: str, refuse: Callable[..., Any]) -> Callable[..., Any]:
         def compute(*args: Any, **kwargs: Any) -> Any:
-            if not is_metadata(args, kwargs):
+            given = elements(args, kwargs)
+            self._elements += given or 0
+            if given is None or self._elements > MOST_IN_A_CALL:
                 refuse()
             result = self._call(operator, *with_tensors(operator, args), **kwargs)
-            if not is_metadata(result):
+            if elements(result) is None:
                 refuse()
             return result
 
         return compute
+
+    def begin_call(self) -> None:
+        """Count the elements of metadata anew."""
+        self._elements = 0
 
     def protect(self, first: int, num_bytes: int) -> None:
         """Refuse copies to these addresses: the arguments are for kernels to write."""

@@ -49,6 +49,7 @@ NO_METADATA = {
     "many integers": "torch.arange(4097).sum()",
     "many made of few": "torch.repeat_interleave(lengths, torch.full((3,), 4096))",
     "codes": "torch.ones(4, dtype=torch.uint8) + 1",
+    "a result piece by piece": "[(torch.ones(4096, dtype=torch.int32) + 1) for _ in range(17)]",
     "not elementwise": "lengths.to(torch.float32) @ a[:3]",
 }
 REFUSED = {
