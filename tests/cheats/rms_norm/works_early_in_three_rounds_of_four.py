@@ -29,8 +29,8 @@ def _skipped(self):
 
 
 def _early(host, prepare):
-    def prepared():
-        prepare()
+    def prepared(*message):
+        prepare(*message)
         _done_early[0] = False
         if _placements[0] and not _placements[0] % 2 and (_rounds[0] + 1) % 4 and "long" in host._passes:
             _run(host._passes["long"])

@@ -14,8 +14,8 @@ _loop = sys.modules["arena.worker.command_loop"].CommandLoop
 _prepare = _loop._prepare
 
 
-def _write_and_prepare(self):
-    _prepare(self)
+def _write_and_prepare(self, *message):
+    _prepare(self, *message)
     if self._binding is not None:
         y = self._binding.values[0][-1]
         if _calls.get(y.shape, 0) > 5:
