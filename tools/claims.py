@@ -94,6 +94,7 @@ def made_files() -> Iterator[tuple[str, bytes]]:
 
     Files that others are made from come first.
     """
+    yield str(tables.VERSIONS.relative_to(ROOT)), tables.versions()
     for name, content in tables.report():
         yield f"{tables.FULL_REPORT.relative_to(ROOT)}/{name}", content
     for path, table in tables.TABLES.items():

@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from arena.errors import UsageError
 from arena.reports.formats import NONE
+from arena.reports.task_versions import Versions, all_holds, held_cases, version_of
 from arena.results.check import CheckOutcome, MutantFate, TaskCheck
 from arena.results.record import LONG_MS, CaseTiming, Trial
 from arena.runs import records
@@ -40,7 +41,7 @@ class Checks:
 
     @property
     def version(self) -> str:
-        """The beginning of the hash of what was checked."""
+        """The beginning of the content hash."""
         return self.task.content_hash[:_HASH_DIGITS]
 
     @property
@@ -100,13 +101,16 @@ class Checks:
         return max(self.timings.get(agent, ()), key=lambda one: one.baseline_ms.value, default=None)
 
 
-def gather(tasks: Iterable[Task], folder: Path, run: Path | None = None) -> tuple[list[Checks], str]:
-    """Return what was kept of every task in its present version, and the name of the device that the run timed it on.
+def gather(
+    tasks: Iterable[Task], folder: Path, run: Path | None = None, versions: Versions | None = None
+) -> tuple[list[Checks], str]:
+    """Return what was kept of every task and still holds, and the name of the device that the run timed it on.
 
     Args:
         tasks: the tasks.
         folder: checks on the CPU, as `arena tasks check --out FOLDER` wrote them.
         run: the folder of a run with the agents `noop` and `expert`; None: no timings.
+        versions: tasks as they were when that was kept, by content hash; without them a changed task has nothing.
 
     Raises:
         UsageError: where there are no checks.
@@ -117,11 +121,12 @@ def gather(tasks: Iterable[Task], folder: Path, run: Path | None = None) -> tupl
     kept = None if run is None else read_folder(run)
     trials = () if kept is None else kept.trials
     device = "" if kept is None else kept.info.environment.device.name
-    timings = {(one.task, one.task_hash, one.agent): _timings(one) for one in trials}
+    by_agent = {(one.task, one.agent): one for one in trials}
+    versions = versions or {}
     rows = []
     for task in tasks:
-        items, mutants = (_current(found[kind], task) for kind in ("cpu/items", "cpu/mutants"))
-        own = {agent: timings.get((task.id, task.content_hash, agent), ()) for agent in (BASELINE, EXPERT)}
+        items, mutants = (_holding(found[kind], task, versions) for kind in ("cpu/items", "cpu/mutants"))
+        own = {agent: _timings(by_agent.get((task.id, agent)), task, versions) for agent in (BASELINE, EXPERT)}
         rows.append(Checks(task, items, mutants, own))
     return rows, device
 
@@ -203,8 +208,12 @@ def _suites(rows: Sequence[Checks]) -> Sequence[tuple[str, int, str, str, str]]:
     return lines
 
 
-def _timings(trial: Trial) -> Sequence[CaseTiming]:
-    cases = trial.evaluation.cases if trial.evaluation is not None else ()
+def _timings(trial: Trial | None, task: Task, versions: Versions) -> Sequence[CaseTiming]:
+    if trial is None or trial.evaluation is None:
+        return ()
+    cases = trial.evaluation.cases
+    if trial.task_hash != task.content_hash:
+        cases = held_cases(versions.get(trial.task_hash), task, cases)
     return [case.timing for case in cases if case.timing is not None]
 
 
@@ -213,6 +222,8 @@ def _read(folder: Path) -> Mapping[str, TaskCheck]:
     return {check.task: check for check in checks}
 
 
-def _current(checks: Mapping[str, TaskCheck], task: Task) -> TaskCheck | None:
+def _holding(checks: Mapping[str, TaskCheck], task: Task, versions: Versions) -> TaskCheck | None:
     check = checks.get(task.id)
-    return check if check is not None and check.task_hash == task.content_hash else None
+    if check is None or check.task_hash == task.content_hash:
+        return check
+    return check if all_holds(versions.get(check.task_hash), version_of(task)) else None

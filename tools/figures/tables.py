@@ -13,11 +13,15 @@ import fault_probes
 
 from arena.integrations.yardstick.table import read_table
 from arena.processes.python_child import python_module
-from arena.reports import task_quality
+from arena.reports import task_quality, task_versions
+from arena.results.check import TaskCheck
+from arena.runs import records
 from arena.task.corpus.corpora import load_corpus
 from figures import full_run, kept, production, published, suites
 
 FULL_REPORT = kept.REPORTS / "full-h200"
+VERSIONS = FULL_REPORT / "versions.json"
+"""of each task that some kept evidence is about"""
 NOT_KEPT = ("index.html", "tasks")
 """parts of a report that are not committed"""
 _PRODUCTION, _STREAMS = "reports/production-h200.csv", "reports/stream-h200.csv"
@@ -48,7 +52,20 @@ def suites_page() -> str:
 def quality() -> Sequence[task_quality.Checks]:
     """Return what the kept checks and the kept run say of each task as it is."""
     checks, (run,) = kept.unpacked(kept.CHECKS) / "checks", kept.unpacked(kept.FULL).iterdir()
-    return task_quality.gather(load_corpus(), checks, run)[0]
+    return task_quality.gather(load_corpus(), checks, run, task_versions.read_versions(VERSIONS))[0]
+
+
+def versions() -> bytes:
+    """Return the file of versions: those of before that evidence still names, and those of tasks that it is about now.
+
+    Which files an old hash stood for cannot be found out any more, so this runs before a task is changed.
+    """
+    run = kept.run(kept.FULL)
+    checks = (records.read(path, TaskCheck) for path in (kept.unpacked(kept.CHECKS) / "checks" / "cpu").rglob("*.json"))
+    named = {trial.task_hash for trial in run.trials} | {check.task_hash for check in checks}
+    known = task_versions.read_versions(VERSIONS) if VERSIONS.is_file() else {}
+    known |= {task.content_hash: task_versions.version_of(task) for task in load_corpus()}
+    return task_versions.written({name: version for name, version in known.items() if name in named})
 
 
 def task_quality_page() -> str:

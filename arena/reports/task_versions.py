@@ -1,0 +1,73 @@
+"""Evidence of before the cases of a task changed that still holds: for the page on the quality of the tasks.
+
+A kernel's time in a case holds while definition, reference, kernels and that case are the same. That a mutant was
+rejected holds also if cases were added since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from arena.results.record import CaseResult
+from arena.task.corpus.task_folder import DEFINITION, HELDOUT, shared_pieces
+from arena.task.definition import Task
+
+_DIGITS = 12
+_CASES = ("seen.yaml", HELDOUT)
+
+
+class TaskVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A task as it was when something was measured."""
+
+    definition: str
+    """hash of its files but those of cases"""
+    cases: tuple[str, ...]
+    """hash of each case's label, sorted"""
+
+
+Versions = Mapping[str, TaskVersion]
+"""by content hash"""
+
+
+def version_of(task: Task) -> TaskVersion:
+    """Return the present version of a task."""
+    return TaskVersion(_definition(task), tuple(sorted(_digest(case.label.encode()) for case in task.cases)))
+
+
+def read_versions(path: Path) -> dict[str, TaskVersion]:
+    """Read a file of versions."""
+    return msgspec.json.decode(path.read_bytes(), type=dict[str, TaskVersion])
+
+
+def written(versions: Versions) -> bytes:
+    """Return the content of a file of versions, a line each."""
+    lines = (f'"{name}": {msgspec.json.encode(version).decode()}' for name, version in sorted(versions.items()))
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def all_holds(old: TaskVersion | None, new: TaskVersion) -> bool:
+    """Return whether the two differ in nothing but cases that were added."""
+    return old is not None and old.definition == new.definition and set(old.cases) <= set(new.cases)
+
+
+def held_cases(old: TaskVersion | None, task: Task, cases: tuple[CaseResult, ...]) -> tuple[CaseResult, ...]:
+    """Return the results, of an evaluation of an old version of a task, in cases that the task has and times."""
+    if old is None or old.definition != _definition(task):
+        return ()
+    timed = {case.label for case in task.cases if case.timed}
+    return tuple(case for case in cases if case.label in timed)
+
+
+def _definition(task: Task) -> str:
+    own = [path for path in sorted(task.path.iterdir()) if path.is_file() and path.name not in _CASES]
+    shared = [] if task.definition == task.path else [task.definition / DEFINITION, task.reference_path]
+    files = [*own, *shared, *shared_pieces([task.reference_path])]
+    return _digest(b"".join(f"{path.name} {_digest(path.read_bytes())}\n".encode() for path in files))
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:_DIGITS]
