@@ -13,7 +13,7 @@ from arena.cli.corpora import TasksDirs
 EXAMPLES = examples(
     "arena audit runs/monday",
     "arena audit runs/monday --against ~/vllm --against ~/sglang --nearest 5",
-    "arena audit runs/monday --verdicts runs/monday.verdicts.yaml   # a file to fill in, which `arena site` shows",
+    "arena audit runs/monday --verdicts findings/monday.verdicts.yaml   # a file to fill in, which `arena site` shows",
 )
 
 
@@ -27,6 +27,7 @@ def audit(
     verdicts: Annotated[
         Path | None, typer.Option(help="Write a new file of verdicts to fill in for kernels without one.")
     ] = None,
+    findings: Annotated[Path, typer.Option(help="Folder of your findings, with RUN.verdicts.yaml.")] = Path("findings"),
     out_dir: Annotated[
         Path | None, typer.Option("--out", help="Folder of audit.md and audit.csv; default: reports/NAME-OF-THE-RUN.")
     ] = None,
@@ -35,8 +36,8 @@ def audit(
 ) -> None:
     """List the nearest neighbours of each kernel: in the corpus, among other submissions, in folders. Compiles nothing.
 
-    RUN.verdicts.yaml beside the run folder says what a person found: clean, reward hack, leak, contaminated, copied,
-    bug.
+    RUN.verdicts.yaml says what a person found: clean, reward hack, leak, contaminated, copied, bug. Nothing in or
+    beside the run folder is read for that.
     """
     from rich.markup import escape
 
@@ -49,7 +50,7 @@ def audit(
     from arena.task.corpus.corpora import open_corpora
 
     records, folders = read_folder(run), [SourceFolder(path) for path in against or ()]
-    known, tasks = read_verdicts(verdicts_path(run)), open_corpora(tasks_dir or ()).folders
+    known, tasks = read_verdicts(verdicts_path(findings, run.resolve().name)), open_corpora(tasks_dir or ()).folders
     with err.status("comparing") as status:
         kernels = audit_run(
             records,

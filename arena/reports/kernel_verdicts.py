@@ -1,4 +1,4 @@
-"""Verdicts of a person on single kernels: RUN.verdicts.yaml beside a run folder, by SHA-256 of the kernel.
+"""Verdicts of a person on single kernels: RUN.verdicts.yaml among the findings, by SHA-256 of the kernel.
 
 Used by `arena audit` and `arena site`.
 """
@@ -73,10 +73,9 @@ class VerdictFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {one.digest: one for one in self.kernels if one.verdict is not None}
 
 
-def verdicts_path(run: Path) -> Path:
-    """Return where the verdicts on a run lie: beside its folder, since a submission says nothing of itself."""
-    folder = run.resolve()
-    return folder.with_name(f"{folder.name}.verdicts.yaml")
+def verdicts_path(findings: Path, run: str) -> Path:
+    """Return where the verdicts on a run lie: among your own findings, since a submission says nothing of itself."""
+    return findings / f"{run}.verdicts.yaml"
 
 
 def read_verdicts(path: Path) -> VerdictFile | None:

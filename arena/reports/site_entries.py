@@ -25,6 +25,7 @@ from arena.reports.kernel_verdicts import (
     digest_of,
     kernel_file,
     read_verdicts,
+    verdicts_path,
 )
 from arena.reports.report_warnings import mixture
 from arena.reports.rows import TrialRow, trial_rows
@@ -234,7 +235,7 @@ def _entry(path: Path, findings: Path | None, known: Mapping[str, Verification])
     mixed = mixture(run)
     if mixed:
         notes.append(f"Mixed: {'; '.join(mixed)}.")
-    verdicts = None if findings is None else read_verdicts(findings / f"{run_name}.verdicts.yaml")
+    verdicts = None if findings is None else read_verdicts(verdicts_path(findings, run_name))
     kernels = {} if verdicts is None else dict(_with_verdict(run, verdicts))
     return BoardEntry(run, rows, verification, audit, tuple(notes), verdicts, kernels)
 

@@ -82,7 +82,7 @@ def test_the_command_lists_neighbours_and_writes_a_template(tmp_path: Path) -> N
     (source / "<b>hidden.py").write_text(HIDDEN, encoding="utf-8")
     (source / "link.py").symlink_to(source / "<b>hidden.py")
     (source / "bytes.py").write_bytes(b"\xff\xfe")
-    file = verdicts_path(folder)
+    file = verdicts_path(tmp_path, folder.name)
     command = ["audit", str(folder), "--against", str(source), "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(app, [*command, "--json", "--verdicts", str(file)])
     assert done.exit_code == 0, done.output
@@ -101,7 +101,7 @@ def test_the_command_lists_neighbours_and_writes_a_template(tmp_path: Path) -> N
 
 def written(folder: Path, verdict: str, note: str = "") -> Path:
     data = (submission_folder(folder, "alpha", "triton2triton/normalization/rms_norm", 1) / "kernel.py").read_bytes()
-    path = verdicts_path(folder)
+    path = verdicts_path(folder.parent, folder.name)
     path.unlink(missing_ok=True)
     one = VerdictOnKernel(digest_of(data), "alpha", "triton2triton/normalization/rms_norm", None, note)
     write_template(path, [one])
@@ -120,6 +120,17 @@ def test_the_site_shows_verdicts_beside_the_agent(tmp_path: Path) -> None:
     (page,) = (tmp_path / "site/agents").glob("alpha*.html")
     text = page.read_text(encoding="utf-8")
     assert "A. Reader" in text and "&lt;script&gt;alert" in text and "<script>alert" not in text
+
+
+def test_only_findings_say_what_a_person_found(tmp_path: Path) -> None:
+    """What lies beside a run may be the submitter's: a run is unpacked with all that came with it."""
+    folder, findings = made(tmp_path), tmp_path / "findings"
+    findings.mkdir()
+    file = written(folder, "clean")
+    command = ["audit", str(folder), "--out", str(tmp_path / "out"), "--json", "--findings", str(findings)]
+    assert "clean" not in CliRunner().invoke(app, command).stdout
+    file.rename(findings / file.name)
+    assert "clean" in CliRunner().invoke(app, command).stdout
 
 
 def test_a_malformed_file_of_verdicts_names_its_line(tmp_path: Path) -> None:
