@@ -76,12 +76,13 @@ def run(
     command: Sequence[str],
     variables: Mapping[str, str] | None = None,
     gpu: topology.Gpu = topology.MI300X,
+    library: str = LIBRARY,
     **popen: object,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command on a machine of its own, with a device process that ends with it."""
+    """Run a command on a machine of its own, with a device process that ends with it. `library`: the driver."""
     with tempfile.TemporaryDirectory(prefix="rocm-sim-") as held:
         topology.write(Path(held), gpu)
-        (Path(held) / _PRELOADED).write_text(f"{LIBRARY}\n", encoding="ascii")
+        (Path(held) / _PRELOADED).write_text(f"{library}\n", encoding="ascii")
         inside = [sys.executable, "-P", "-m", "tests.rocm.inside", *command]
         return subprocess.run(command_line(inside, Path(held), variables or {}), check=False, text=True, **popen)  # type: ignore[call-overload, no-any-return]
 
