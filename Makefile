@@ -15,7 +15,7 @@ DOCKER ?= docker
 # Bytecode is kept, whatever the environment says: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all external external-quick corpus mutants claims check docs leaderboard image setup clean help
+.PHONY: run test test-all external external-quick corpus mutants rocm-sim claims check docs leaderboard image setup clean help
 
 help:
 	@grep -E '^# |^[a-z]+:' Makefile | sed 's/:.*//'
@@ -44,6 +44,12 @@ corpus: $(STAMP)
 
 mutants: $(STAMP)
 	$(BIN)/arena tasks check --mutants --resume
+
+# Real HIP and ROCr on a simulated MI300X, as root: simulated, no times. TASKS="softmax gelu" selects tasks, all take an hour or more; the table is build/rocm-sim/tasks.md.
+rocm-sim: $(STAMP)
+	bash tests/rocm/environment.sh
+	$(BIN)/pytest -v tests/rocm
+	$(BIN)/python -m tests.rocm.machine $(abspath $(BIN))/python -P -m tests.rocm.evaluate_tasks --commit `git rev-parse --short HEAD` build/rocm-sim/tasks.json $(TASKS)
 
 # Write every figure of README and docs, and every generated page under reports/, from the kept records.
 claims: $(STAMP)

@@ -1,0 +1,127 @@
+"""Evaluate kernels of HIP tasks on the simulated device, and write a table: `python -m tests.rocm.evaluate_tasks OUT`.
+
+Started inside the machine, see the Makefile's `rocm-sim`. Checked is correctness alone, on the smallest cases. OUT is a
+JSON file that is written after each kernel; what it holds of another commit is not taken over. Beside it lies a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypedDict
+
+from arena.api.evaluation import Judge
+from arena.errors import ArenaError
+from arena.results.effort import Effort
+from arena.results.record import CaseResult, Split
+from arena.results.verdict import Status
+from arena.task.corpus.task_folder import load_task
+from arena.task.definition import Task
+from arena.task.options import Options
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTE = (
+    "Simulated, no times: real HIP, ROCr and hipcc on a pretended driver; arena/platforms/cpu/amd_isa executes the "
+    "kernels. No AMD GPU was involved. Not shown: times, coherence, concurrency, waits, the kernel's own driver."
+)
+_FOLDERS = ("tasks/hip2hip/modules", "tasks/torch2hip/modules")
+_WORK = 3e5
+_CALL_S = 300.0
+
+
+class Row(TypedDict):
+    """One kernel. `seconds` are those of the simulation."""
+
+    task: str
+    kernel: str
+    outcome: str
+    seen: str
+    heldout: str
+    detail: str
+    seconds: float
+
+
+def kernels(patterns: list[str]) -> Iterator[tuple[Task, Path, str]]:
+    """Return tasks whose id holds a pattern: first each with its baseline or a known solution, then with its expert."""
+    tasks = [load_task(path) for folder in _FOLDERS for path in sorted((ROOT / folder).iterdir())]
+    chosen = [task for task in tasks if not patterns or any(pattern in task.id for pattern in patterns)]
+    for task in chosen:
+        if task.trusted_kernel is not None:
+            yield task, task.trusted_kernel, "baseline"
+    for task in chosen:
+        if task.expert is not None and task.expert != task.trusted_kernel:
+            yield task, task.expert, "expert"
+
+
+def evaluated(judge: Judge, task: Task, kernel: Path, kind: str) -> Row:
+    """Return the row of one kernel; a judge that fails with it is a row too."""
+    started = time.monotonic()
+    row = Row(task=task.id, kernel=kind, outcome="harness failed", seen="", heldout="", detail="", seconds=0.0)
+    options = Options(effort=Effort.CORRECTNESS, seeds=1, max_work=_WORK, call_timeout_s=_CALL_S)
+    try:
+        result = judge.evaluate(task.id, kernel.read_text(encoding="utf-8"), options=options)
+        cases = result.evaluation.cases
+        row["seen"], row["heldout"] = (_passed(cases, split) for split in Split)
+        wrong = [case for case in cases if case.candidate is not Status.PASSED]
+        failed = result.evaluation.failure
+        row["outcome"] = "right" if cases and not wrong and failed is None else str(result.stage_status)
+        row["detail"] = (wrong[0].detail if wrong else failed.detail if failed else "")[:400]
+    except ArenaError as problem:
+        row["detail"] = str(problem)[:400]
+    row["seconds"] = round(time.monotonic() - started, 1)
+    return row
+
+
+def _passed(cases: Sequence[CaseResult], split: Split) -> str:
+    chosen = [case.candidate for case in cases if case.split is split]
+    return f"{chosen.count(Status.PASSED)}/{len(chosen)}"
+
+
+def write(out: Path, rows: list[Row], commit: str) -> None:
+    """Write rows as JSON, and a table of them beside it."""
+    right = sum(row["outcome"] == "right" for row in rows)
+    held = {"note": NOTE, "commit": commit, "right": right, "kernels": len(rows), "rows": rows}
+    out.write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
+    lines = [f"{NOTE}\n", f"{right} of {len(rows)} kernels are right (commit {commit}).\n"]
+    lines += ["| task | kernel | outcome | seen | held-out | seconds of simulation |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        cells = (row["task"], row["kernel"], row["outcome"], row["seen"], row["heldout"], str(row["seconds"]))
+        lines.append(f"| {' | '.join(cells)} |")
+    failed = [row for row in rows if row["outcome"] != "right"]
+    lines += ["", *(f"- {row['task']} ({row['kernel']}): {row['detail']}" for row in failed)]
+    out.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    """Return 1 where a kernel is not right."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="a JSON file; the table lies beside it")
+    parser.add_argument("tasks", nargs="*", help="parts of task ids; without any, all")
+    parser.add_argument("--commit", default="unknown", help="what the checkout is at")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other kernel after so many")
+    asked = parser.parse_args()
+    deadline, rows = time.monotonic() + asked.seconds, list[Row]()
+    if asked.out.is_file():
+        kept = json.loads(asked.out.read_text(encoding="utf-8"))
+        rows = kept["rows"] if kept["commit"] == asked.commit else []
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
+    known = {(row["task"], row["kernel"]) for row in rows}
+    with Judge("rocm-sim") as judge:
+        for task, kernel, kind in kernels(asked.tasks):
+            if (task.id, kind) in known or time.monotonic() > deadline:
+                continue
+            rows.append(evaluated(judge, task, kernel, kind))
+            write(asked.out, rows, asked.commit)
+            last = rows[-1]
+            said = f"{last['task']} ({kind}): {last['outcome']}, seen {last['seen']}, held-out {last['heldout']}"
+            sys.stdout.write(f"simulated, no times: {said} {last['detail']}\n")
+            sys.stdout.flush()
+    return int(any(row["outcome"] != "right" for row in rows))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
