@@ -1,7 +1,7 @@
 """Evaluate kernels of HIP tasks on the simulated device, and write a table: `python -m tests.rocm.evaluate_tasks OUT`.
 
 Started inside the machine, see the Makefile's `rocm-sim`. Checked is correctness alone, on the smallest cases. OUT is a
-JSON file that is written after each kernel; what it holds of another commit is not taken over. Beside it lies a table.
+JSON file that is written after each kernel; right results of the same commit in it are kept. Beside it lies a table.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ NOTE = (
 _FOLDERS = ("tasks/hip2hip/modules", "tasks/torch2hip/modules")
 _WORK = 3e5
 _CALL_S = 300.0
+_DETAIL = 400
 
 
 class Row(TypedDict):
@@ -69,9 +70,9 @@ def evaluated(judge: Judge, task: Task, kernel: Path, kind: str) -> Row:
         wrong = [case for case in cases if case.candidate is not Status.PASSED]
         failed = result.evaluation.failure
         row["outcome"] = "right" if cases and not wrong and failed is None else str(result.stage_status)
-        row["detail"] = (wrong[0].detail if wrong else failed.detail if failed else "")[:400]
+        row["detail"] = (failed.detail if failed else wrong[0].detail if wrong else "")[:_DETAIL]
     except ArenaError as problem:
-        row["detail"] = str(problem)[:400]
+        row["detail"] = str(problem)[:_DETAIL]
     row["seconds"] = round(time.monotonic() - started, 1)
     return row
 
@@ -92,7 +93,7 @@ def write(out: Path, rows: list[Row], commit: str) -> None:
         cells = (row["task"], row["kernel"], row["outcome"], row["seen"], row["heldout"], str(row["seconds"]))
         lines.append(f"| {' | '.join(cells)} |")
     failed = [row for row in rows if row["outcome"] != "right"]
-    lines += ["", *(f"- {row['task']} ({row['kernel']}): {row['detail']}" for row in failed)]
+    lines += ["", *(f"- {row['task']} ({row['kernel']}): {' '.join(row['detail'].split())}" for row in failed)]
     out.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -107,7 +108,8 @@ def main() -> int:
     deadline, rows = time.monotonic() + asked.seconds, list[Row]()
     if asked.out.is_file():
         kept = json.loads(asked.out.read_text(encoding="utf-8"))
-        rows = kept["rows"] if kept["commit"] == asked.commit else []
+        same = kept["commit"] == asked.commit
+        rows = [row for row in kept["rows"] if same and row["outcome"] == "right"]
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     known = {(row["task"], row["kernel"]) for row in rows}
     with Judge("rocm-sim") as judge:
