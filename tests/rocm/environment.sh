@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 SUITE=${ROCM_SIM_SUITE:-forky}
-MIRROR=${ROCM_SIM_MIRROR:-http://deb.debian.org/debian}
+MIRROR=${ROCM_SIM_MIRROR:-} # empty: that of debootstrap
 FOLDER=${XDG_CACHE_HOME:-$HOME/.cache}/unseen-arena/rocm-sim
 PACKAGES=ca-certificates,hipcc,libamdhip64-dev,rocminfo,g++
 DRIVER=usr/lib/rocm-sim
