@@ -92,6 +92,27 @@ def test_sets_are_written_and_poisoned_alone_however_they_lie(task: Task, dtype:
     assert all(torch.equal(before, sets.outside(index)) for index, before in enumerate(around))
 
 
+@pytest.mark.parametrize("renewed", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_what_is_divided_between_rows_is_seen(task: Task, dtype: str, renewed: bool) -> None:
+    """A quiet NaN keeps its bits through arithmetic: padding that is divided in place would look untouched."""
+    case = arguments(task, task.seen[0])
+    tensor = case.tensors["y"]
+    assert tensor is not None
+    padded = replace(tensor, dtype=dtype, offset=3, shape=(4, 255), strides=(300, 1))
+    sets = Sets(CpuPlatform(), replace(case, tensors={**case.tensors, "y": padded}), COUNT)
+    sets.scatter_canaries()
+    if renewed:
+        sets.renew_canaries()
+    before = sets.raw.clone()
+    gaps = torch.as_strided(sets.view("y")[0], (3, 45), (300, 1), sets.view("y")[0].storage_offset() + 255)
+    assert bool(gaps.isnan().all())
+    gaps.copy_((gaps.float() if dtype == "bfloat16" else gaps) / 0.7)
+    assert check_canaries(before, sets).status is Status.OUT_OF_BOUNDS
+    changed = (sets.raw != before).view(torch.uint8).sum()
+    assert int(changed) >= gaps.numel(), "each of them"
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bool"])
 @pytest.mark.parametrize(("offset", "pitch"), [(0, 255), (1, 255), (3, 256), (0, 261)])
 def test_canaries_are_renewed_around_all_sets(task: Task, dtype: str, offset: int, pitch: int) -> None:

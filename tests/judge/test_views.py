@@ -96,9 +96,15 @@ def test_a_slice_of_rows_has_canaries_before_and_between_its_rows(task: Task) ->
     assert places["x"].offset % 256 == 3 * 4, "the slice begins in the middle of the first row"
     sets.view("y").fill_(0.0)
     assert check_canaries(before, sets) == GOOD
-    for stray in (places["x"].offset - 4, places["x"].offset + 16 * 4, places["y"].offset - 4):
+    strays = {
+        places["x"].offset - 4: "before the first argument",
+        places["x"].offset + 16 * 4: "between the elements of x",
+        places["y"].offset - 4: "bytes past the end of",
+    }
+    for stray, where in strays.items():
         sets.raw[stray] ^= 1
-        assert check_canaries(before, sets).status is Status.OUT_OF_BOUNDS
+        found = check_canaries(before, sets)
+        assert found.status is Status.OUT_OF_BOUNDS and where in found.detail
         sets.raw[stray] ^= 1
 
 

@@ -29,6 +29,13 @@ _ALIGN = 256
 _EDGE_BYTES = 64 * 1024
 # As float16, as bfloat16, and four or two of them as float64 or float32, all of these are NaN: [low, high).
 _NAN_HALVES = (0x7FF1, 0x8000)
+_SIGNALLING_HALVES = {
+    "float32": (0x7F81, 0x7FC0),
+    "bfloat16": (0x7F81, 0x7FC0),
+    "float16": (0x7D01, 0x7E00),
+    "float64": (0x7FF1, 0x7FF8),
+}
+"""NaN that arithmetic makes quiet: on many processors the others keep their bits if they are, say, divided in place"""
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,11 @@ class Sets:
         """NaN everywhere, as whatever float it is read, of random payload: reading gaps and guards spoils a result."""
         import torch
 
-        self.raw.view(torch.int16).random_(*_NAN_HALVES, generator=secret_generator(str(self.raw.device)))
+        generator = secret_generator(str(self.raw.device))
+        self.raw.view(torch.int16).random_(*_NAN_HALVES, generator=generator)
+        for tensor in self._stored():
+            if tensor.dtype in _SIGNALLING_HALVES:
+                _scatter(self._wholes(tensor, self.raw).view(torch.int16), tensor, generator)
 
     def renew_canaries(self) -> None:
         """Draw canaries anew around every set, which is to be written afterwards: data among gaps are overwritten.
@@ -146,16 +157,16 @@ class Sets:
         import torch
 
         halves = self.raw.view(torch.int16)
-        parts = [halves[: _EDGE_BYTES // 2], halves[-_EDGE_BYTES // 2 :]]
+        generator = secret_generator(str(self.raw.device))
+        for edge in (halves[: _EDGE_BYTES // 2], halves[-_EDGE_BYTES // 2 :]):
+            edge.random_(*_NAN_HALVES, generator=generator)
         for tensor in self._stored():
             before, sets = tensor.offset * tensor.item_bytes, self._wholes(tensor, self.raw).view(torch.int16)
             if tensor.span > tensor.stored:
-                parts.append(sets)
+                _scatter(sets, tensor, generator)
             else:
-                parts += [sets[:, : -(-before // 2)], sets[:, (before + tensor.span * tensor.item_bytes) // 2 :]]
-        generator = secret_generator(str(self.raw.device))
-        for part in parts:
-            part.random_(*_NAN_HALVES, generator=generator)
+                _scatter(sets[:, : -(-before // 2)], tensor, generator)
+                _scatter(sets[:, (before + tensor.span * tensor.item_bytes) // 2 :], tensor, generator)
 
     def poison(self, part: slice = EVERY) -> None:
         """Overwrite every output element with a fresh secret pattern: a NaN payload where the dtype has room.
@@ -329,3 +340,8 @@ def _module_call(arguments: Arguments) -> ModuleCall | None:
         for item in interface.init
     )
     return ModuleCall(init, interface.forward, dict(interface.state), results, interface.zeros)
+
+
+def _scatter(halves: torch.Tensor, tensor: Tensor, generator: torch.Generator) -> None:
+    """Fill 16-bit words of a tensor's memory with NaN of its dtype, or of any float where it has none."""
+    halves.random_(*_SIGNALLING_HALVES.get(tensor.dtype, _NAN_HALVES), generator=generator)

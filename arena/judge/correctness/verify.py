@@ -205,12 +205,13 @@ def _stray(count: int, nearest: str = "") -> OutputCheck:
 
 
 def _near(sets: Sets, byte: int) -> str:
-    """Return which argument a stray write lies closest behind."""
+    """Return which argument a stray write lies in, between its elements, or closest behind."""
     nearest = ""
     for tensor in (*sets.arguments.inputs, *sets.arguments.outputs):
         if sets.offset(tensor.name) <= byte:
             past = byte - sets.offset(tensor.name) - tensor.span * tensor.item_bytes
-            nearest = f" (the first lies {past} bytes past the end of {tensor.name})"
+            where = f"{past} bytes past the end" if past >= 0 else "between the elements"
+            nearest = f" (the first lies {where} of {tensor.name})"
     return nearest or " (before the first argument)"
 
 
