@@ -220,6 +220,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
     "pace": ("check_kernel_slow",),
     "long enough": ("check_cases_short",),
     "reach of AXIS": ("check_axis_reach",),
+    "CPU reach of AXIS": ("check_axis_reach_cpu",),
     "held-out cases": ("check_few_heldout",),
     "held-out kinds": ("check_few_kinds",),
     "production case": ("check_kind_missing",),
@@ -233,6 +234,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
 """items of `arena tasks check`, each with the messages that it fails with; capitals stand for names of a task"""
 _NAMED_ITEMS = {
     r"reach of \w+": "reach of AXIS",
+    r"CPU reach of \w+": "CPU reach of AXIS",
     r"unstable \w+": "unstable FORM",
     r"\S+ matters": "INPUT matters",
     r"\S+ ignores .+": "OUTPUT ignores INPUTS",
@@ -897,6 +899,14 @@ MESSAGES: dict[str, Message] = {
         "The domain promises that kernels are right up to its end, but no case comes close to it. Faults such as "
         "32-bit offsets show only there.",
         "add a larger case",
+    ),
+    "check_axis_reach_cpu": Message(
+        MessageSection.CHECK,
+        (),
+        "cases for the CPU end below the sizes of buffers",
+        "{axis} is at most {greatest} where the CPU platform runs a case; at least one must have more than {least}",
+        "Kernels are often right up to a fixed size alone. A case with one long axis finds that without a GPU.",
+        "add a case with that axis long, the others short",
     ),
     "check_few_heldout": Message(
         MessageSection.CHECK,

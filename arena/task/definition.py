@@ -39,9 +39,9 @@ DTYPE_BYTES = {
 FLOATING = ("float64", "float32", "float16", "bfloat16", OCP, FNUZ, "float8_e5m2")
 MOST_HELD_BYTES = 16 << 30
 """of one set of arguments: some sets, the reference in float64 and its intermediates must fit beside each other"""
-LARGE = "large"
+LARGE, ASYMMETRIC = "large", "asymmetric"
 KINDS = (
-    *("edge", "scale_up", "scale_down", "alignment", "asymmetric", "production", "dtype", "structure", "values"),
+    *("edge", "scale_up", "scale_down", "alignment", ASYMMETRIC, "production", "dtype", "structure", "values"),
     LARGE,
 )
 LARGE_ELEMENTS = 1 << 31

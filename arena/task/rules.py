@@ -29,6 +29,8 @@ class TaskRule:
     text: str = ""
 
 
+CPU_REACH = 64
+"""the least of the sizes at which kernels are commonly cut off"""
 REACH, LEAST_KINDS, LEAST_HELDOUT, LEAST_HELDOUT_KINDS = 4, 4, 8, 5
 LONGEST_NAME = 80
 """characters of the name of a task or a suite: names of files hold both, and a file system takes 255"""
@@ -58,6 +60,12 @@ RULES = (
     TaskRule("margin"),
     TaskRule("headroom"),
     TaskRule("reach of AXIS", RuleLevel.STRICT, f"a case has 1/{REACH} of the greatest size of the domain, or more"),
+    TaskRule(
+        "CPU reach of AXIS",
+        RuleLevel.STRICT,
+        f"a case that the CPU platform runs has more than {CPU_REACH}, where the domain has; axes with a default need"
+        " none",
+    ),
     TaskRule("held-out cases", RuleLevel.STRICT, f"at least {LEAST_HELDOUT} held-out cases"),
     TaskRule("held-out kinds", RuleLevel.STRICT, f"held-out cases of at least {LEAST_HELDOUT_KINDS} kinds"),
     TaskRule("production case", RuleLevel.STRICT, "a held-out case of the kind `production`"),
@@ -85,7 +93,8 @@ RULES = (
     ),
 )
 _LEVELS = {rule.name: rule.level for rule in RULES}
-_REACH = re.compile(r"^reach of \w+$")
+_OF_AXES = ("reach of AXIS", "CPU reach of AXIS")
+_REACH = re.compile(r"^((?:CPU )?reach of )\w+$")
 _UNSTABLE = re.compile(rf"^{UNSTABLE}({'|'.join(UNSTABLE_FORMS)})$")
 
 
@@ -101,7 +110,7 @@ def reason_for(exceptions: Mapping[str, str], rule: str) -> str:
 
 def level_of_rule(name: str) -> RuleLevel:
     """Return the level of a rule by its name, with the name of an axis or a form in place. Raises `KeyError`."""
-    return _LEVELS[_UNSTABLE.sub("unstable FORM", _REACH.sub("reach of AXIS", name))]
+    return _LEVELS[_UNSTABLE.sub("unstable FORM", _REACH.sub(r"\1AXIS", name))]
 
 
 def exception_problem(
@@ -121,6 +130,8 @@ def exception_problem(
             return f"`{output}` is not a result of this task", [f"{one}{ignores}{ignored}" for one in results]
         unknown = [part.strip() for part in ignored.split(",") if part.strip() not in inputs]
         return (f"`{unknown[0]}` is not an input of this task", list(inputs)) if unknown else None
-    known = [rule.name for rule in RULES if rule.name not in (IGNORES, "reach of AXIS", "unstable FORM")]
-    known += [f"reach of {axis}" for axis in axes] + [f"{UNSTABLE}{form}" for form in UNSTABLE_FORMS]
+    known = [rule.name for rule in RULES if rule.name not in (IGNORES, *_OF_AXES, "unstable FORM")]
+    known += [name.replace("AXIS", axis) for name in _OF_AXES for axis in axes] + [
+        f"{UNSTABLE}{form}" for form in UNSTABLE_FORMS
+    ]
     return None if name in known else ("is not a rule of `arena tasks check`", known)

@@ -13,13 +13,11 @@ _HEAD = (
     "",
     "This page is for authors of candidates and tasks.",
     "",
-    "A detail of a verdict ends in a code in brackets, such as `[prepares_too_long]`. On a terminal it ends in "
-    "`(arena explain CODE)`, which says more.",
+    "A verdict's detail ends in its code; `arena explain CODE` says more.",
 )
 _NOTES = {
     MessageSection.TARGETS: "These change no verdict.",
-    MessageSection.CHECK: "[Check failures](check-failures.md) lists the items. A failing kernel has a message from "
-    "above.",
+    MessageSection.CHECK: "[Check failures](check-failures.md) lists the items.",
     MessageSection.HARNESS: "These say nothing about the candidate: the status is `harness_error`.",
 }
 

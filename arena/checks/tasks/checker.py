@@ -26,7 +26,7 @@ from arena.judge.correctness.machine_code import executed
 from arena.judge.correctness.verify import OutputCheck
 from arena.judge.correctness.wave_size import at_both_wave_sizes, build_other_wave
 from arena.judge.evaluate import JudgeContext, checks
-from arena.judge.selection import emulation_work, select_cases
+from arena.judge.selection import by_work, emulation_work, select_cases
 from arena.judge.workers.program import Program, WorkerProgram, triton_cache
 from arena.judge.workers.worker import CandidateFailed
 from arena.processes.protocol import Language
@@ -130,9 +130,9 @@ class TaskChecker:
 
     def _small_cases(self) -> list[Case]:
         """The largest of the cases that cost little, of different dtypes first."""
-        by_work = sorted(self._cases, key=lambda case: emulation_work(arguments(self._task, case)))
-        cheap = [c for c in by_work if emulation_work(arguments(self._task, c)) <= _DEFINITION_WORK]
-        cheap = cheap or by_work[:_DEFINITION_CASES]
+        ordered = by_work(self._task, self._cases)
+        cheap = [c for c in ordered if emulation_work(arguments(self._task, c)) <= _DEFINITION_WORK]
+        cheap = cheap or ordered[:_DEFINITION_CASES]
         firsts = {tuple(case.values[name] for name in self._task.dtypes): case for case in cheap}
         rest = [case for case in reversed(cheap) if case not in firsts.values()]
         wanted = [*firsts.values(), *rest][: max(_DEFINITION_CASES, len(firsts))]

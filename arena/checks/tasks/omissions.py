@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from arena.checks.tasks.soundness import Draw
-from arena.judge.selection import emulation_work
+from arena.judge.selection import by_work, emulation_work
 from arena.results.check import CheckItem, CheckOutcome, MutantFate, scored
 from arena.results.messages import message
 from arena.results.verdict import Status
@@ -121,12 +121,12 @@ def omissions_item(fates: Sequence[MutantFate]) -> CheckItem:
 
 def discriminating_cases(task: Task) -> list[Case]:
     """Choose small cases of every combination of dtypes, the largest affordable one, and the one of longest rows."""
-    by_work = sorted(task.cases, key=lambda case: emulation_work(arguments(task, case)))
-    cheap = [case for case in by_work if emulation_work(arguments(task, case)) <= _SMALL_WORK] or by_work[:2]
+    ordered = by_work(task, task.cases)
+    cheap = [case for case in ordered if emulation_work(arguments(task, case)) <= _SMALL_WORK] or ordered[:2]
     firsts = {tuple(case.values[name] for name in task.dtypes): case for case in cheap}
     rest = [case for case in reversed(cheap) if case not in firsts.values()]
     chosen = [*firsts.values(), *rest][: max(_SMALL_CASES, len(firsts))]
-    large = [case for case in by_work if case not in chosen and _affordable(arguments(task, case))]
+    large = [case for case in ordered if case not in chosen and _affordable(arguments(task, case))]
     if large:
         longest = max(large, key=lambda case: _longest(arguments(task, case)))
         chosen += [large[-1], longest] if longest is not large[-1] else [longest]

@@ -17,6 +17,7 @@ from arena.task.corpus.scaffolding import places, unfinished
 from arena.task.definition import FLOATING, Case, ScalarSpec, Task, TensorSpec, arguments
 from arena.task.options import CPU_MAX_WORK
 from arena.task.rules import (
+    CPU_REACH,
     LEAST_HELDOUT,
     LEAST_HELDOUT_KINDS,
     LEAST_KINDS,
@@ -87,6 +88,7 @@ def _strict_rules(task: Task) -> Iterator[tuple[str, str]]:
         greatest = max(int(case.values[axis.name]) for case in task.cases)
         detail = message("check_axis_reach", axis=axis.name, greatest=greatest, high=axis.high)
         yield f"reach of {axis.name}", detail if axis.high > REACH * greatest else ""
+    yield from _cpu_reach(task)
     kinds = Counter(case.kind for case in task.heldout)
     few = message("check_few_heldout", found=len(task.heldout), least=LEAST_HELDOUT)
     yield "held-out cases", few if len(task.heldout) < LEAST_HELDOUT else ""
@@ -97,6 +99,16 @@ def _strict_rules(task: Task) -> Iterator[tuple[str, str]]:
     yield "long structural case", "" if kept else message("check_no_long_case", kinds=", ".join(STRUCTURAL))
     drawn = not has_numbers(task) or any(case.fills for case in task.heldout)
     yield "values case", "" if drawn else message("check_no_fills")
+
+
+def _cpu_reach(task: Task) -> Iterator[tuple[str, str]]:
+    """Yield the rule of each axis on the CPU platform: one that is cut off at a small size is wrong in some case."""
+    small = [case for case in task.cases if emulation_work(arguments(task, case)) <= CPU_MAX_WORK]
+    for axis in task.axes:
+        if axis.default is None and not axis.values:
+            greatest = max((int(case.values[axis.name]) for case in small), default=0)
+            detail = message("check_axis_reach_cpu", axis=axis.name, greatest=greatest, least=CPU_REACH)
+            yield f"CPU reach of {axis.name}", detail if greatest <= CPU_REACH < axis.high else ""
 
 
 def _few_kinds(task: Task, least: int = LEAST_KINDS) -> str:

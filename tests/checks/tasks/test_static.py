@@ -55,7 +55,7 @@ def test_cases_that_are_all_large_are_refused(tmp_path: Path) -> None:
 def test_a_good_task_passes(tmp_path: Path) -> None:
     found = items(write_task(tmp_path))
     strict = {name for name, item in found.items() if item.outcome is not CheckOutcome.PASSED}
-    assert strict == {"held-out cases", "production case", "values case"}
+    assert strict == {"held-out cases", "production case", "values case", "CPU reach of M"}
     assert all(found[name].outcome is CheckOutcome.NOT_CHECKED for name in strict)
     assert all(found[name].detail.startswith("would fail at level strict: ") for name in strict)
     assert found["schema"].detail.endswith("rules of level own")
@@ -68,6 +68,7 @@ BROKEN = {
     "production case": ("heldout", HELDOUT),
     "scale_up case": ("heldout", HELDOUT.replace("scale_up", "scale_down")),
     "reach of N": ("task", TASK.replace("[8, 4096]", "[8, 8192]")),
+    "CPU reach of M": ("heldout", HELDOUT),
     "long structural case": ("heldout", HELDOUT.replace(STRUCTURE, "M: 4, N: 8, D: 64, dtype: float16")),
     "values case": ("heldout", HELDOUT),
 }
@@ -81,6 +82,14 @@ def test_a_strict_corpus_is_held_to_more(tmp_path: Path, name: str) -> None:
     strict = items(tmp_path / "triton2triton/suite/scale")[name]
     assert (own.outcome, strict.outcome) == (CheckOutcome.NOT_CHECKED, CheckOutcome.FAILED)
     assert own.detail == f"would fail at level strict: {strict.detail}"
+
+
+@pytest.mark.parametrize(("rows", "outcome"), [(64, CheckOutcome.NOT_CHECKED), (65, CheckOutcome.PASSED)])
+def test_the_cpu_platform_meets_more_than_a_small_buffer_holds(
+    tmp_path: Path, rows: int, outcome: CheckOutcome
+) -> None:
+    long = f"- {{kind: asymmetric, M: {rows}, N: 16, D: 64, dtype: float32}}\n"
+    assert items(write_task(tmp_path, heldout=HELDOUT + long))["CPU reach of M"].outcome is outcome
 
 
 def test_an_exception_from_a_strict_rule_holds_at_both_levels(tmp_path: Path) -> None:
