@@ -45,7 +45,7 @@ corpus: $(STAMP)
 mutants: $(STAMP)
 	$(BIN)/arena tasks check --mutants --resume
 
-# Real HIP and ROCr on a simulated MI300X, as root: simulated, no times. TASKS="softmax gelu" selects tasks, all take an hour or more; the table is build/rocm-sim/tasks.md.
+# Real HIP and ROCr on a simulated MI300X, as root: simulated, no times. TASKS="softmax gelu" selects tasks: a kernel takes seconds to minutes, and all were never timed; the table is build/rocm-sim/tasks.md.
 rocm-sim: $(STAMP)
 	bash tests/rocm/environment.sh
 	$(BIN)/pytest -v tests/rocm

@@ -2,8 +2,8 @@
 # Makes the environment of the simulated MI300X: a Debian with HIP and ROCr (hipcc, libamdhip64, libhsa-runtime64, rocminfo),
 # and this folder's driver in it. Used by machine.py. Simulated: no AMD GPU is involved, and no time that it shows is one.
 #
-# Needs root, debootstrap, and a Debian mirror. Costs 1.3 GB below ${XDG_CACHE_HOME:-~/.cache}/unseen-arena/rocm-sim, and once
-# 70 s on two cores where the mirror is near. Repeat it freely: what is there stays, the driver is built where it has changed.
+# Needs root, debootstrap, and a Debian mirror. Costs 1.6 GB with its caches, below ${XDG_CACHE_HOME:-~/.cache}/unseen-arena/rocm-sim, and once
+# 1 min 26 s on two cores where the mirror is near. Repeat it freely: what is there stays, the driver is built where it has changed.
 #
 # ROCM_SIM_SUITE is another suite of Debian. In forky, on 2026-11-29: hipcc 7.0.2, libamdhip64 and libhsa-runtime64 6.4.3,
 # rocminfo 7.2.4, clang 21. ROCM_SIM_MIRROR is another mirror, such as a dated one.
