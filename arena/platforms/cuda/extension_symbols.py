@@ -22,7 +22,7 @@ _PYTORCH = (
     r"_ZN2at4cuda(9warp_size|14detail\w*|19getDeviceProperties|26getCurrentDeviceProperties)\w*",
     r"_ZN2at4cuda24getCurrentDevicePropertiesEv|_ZN2at6detail\w+",
     r"_ZNK?R?O?3c10\w+|_ZNK?6caffe2\w+",
-    r"_ZNK?R?O?8pybind11\w+|THPVariable\w*|THP\w*Type|THPDtype\w*|THPDevice\w*|THPStream\w*",
+    r"_ZNK?R?O?8pybind11\w+|(_Z\d+)?THPVariable\w*|THP\w*Type|THPDtype\w*|THPDevice\w*|THPStream\w*",
     r"_ZNK?R?O?5torch(7Library|11CppFunction|6detail|6python|8autograd|9registerXPU|5utils|8PyWarningHandler)\w*",
     r"_ZNK?5torch(16throw_torch\w+|14throw\w+|10TypeError\w+|9ValueError\w+|19translate_exception\w+|8PyObject\w+)\w*",
     r"_ZN5torch\d+(handle_torch_function|python_arg|check_has_torch|PyError|python_error)\w*",
