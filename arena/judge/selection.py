@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from msgspec import structs
@@ -12,7 +11,7 @@ from arena.results.environment import DeviceFacts
 from arena.results.record import CaseResult, Split
 from arena.results.verdict import Status
 from arena.task.corpus.like_case import like_case
-from arena.task.definition import ASYMMETRIC, LARGE, Arguments, Case, Task, arguments
+from arena.task.definition import LARGE, Arguments, Case, Task, arguments
 from arena.task.options import CPU_MAX_WORK, Options
 
 _LEAST_CASES = 2
@@ -28,16 +27,6 @@ def declared_work(worked_out: Arguments) -> float:
 def emulation_work(worked_out: Arguments) -> float:
     """Return the work of an emulation: operations plus bytes, of whole tensors also where a call touches only part."""
     return worked_out.flops + max(worked_out.num_bytes, worked_out.held_bytes)
-
-
-def by_work(task: Task, cases: Sequence[Case]) -> list[Case]:
-    """Order cases by the work of their emulation, for a check of the definition.
-
-    Those of the kind `asymmetric` are left out where there are others: with one long axis and the others of a size or
-    two, sums have one term, and many a wrong answer is right.
-    """
-    telling = [case for case in cases if case.kind != ASYMMETRIC] or cases
-    return sorted(telling, key=lambda case: emulation_work(arguments(task, case)))
 
 
 def with_made_up_case(task: Task, options: Options) -> Task:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from arena.checks.tasks.arithmetic import arithmetic_item
 from arena.checks.tasks.self_timing import SelfTiming
-from arena.checks.tasks.soundness import Draw, check_definition, unless_declared
+from arena.checks.tasks.soundness import Draw, by_work, check_definition, unless_declared
 from arena.checks.tasks.stability import stability_items
 from arena.checks.tasks.unread import unread_item
 from arena.checks.tasks.work import work_items
@@ -26,7 +26,7 @@ from arena.judge.correctness.machine_code import executed
 from arena.judge.correctness.verify import OutputCheck
 from arena.judge.correctness.wave_size import at_both_wave_sizes, build_other_wave
 from arena.judge.evaluate import JudgeContext, checks
-from arena.judge.selection import by_work, emulation_work, select_cases
+from arena.judge.selection import emulation_work, select_cases
 from arena.judge.workers.program import Program, WorkerProgram, triton_cache
 from arena.judge.workers.worker import CandidateFailed
 from arena.processes.protocol import Language

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from arena.checks.tasks.soundness import Draw
-from arena.judge.selection import by_work, emulation_work
+from arena.checks.tasks.soundness import Draw, by_work
+from arena.judge.selection import emulation_work
 from arena.results.check import CheckItem, CheckOutcome, MutantFate, scored
 from arena.results.messages import message
 from arena.results.verdict import Status
