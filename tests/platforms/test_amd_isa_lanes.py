@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from arena.platforms.cpu.amd_isa.faults import NotModelled
+from arena.platforms.cpu.amd_isa.waves import merge
 from tests.platforms.amd_isa import (
     ALL,
     bits16,
@@ -177,3 +178,17 @@ def test_the_mode_has_overflows_to_float16_saturate() -> None:
     run(group, f"{mode}v_cvt_scalef32_pk_bf8_f32 v1, v0, v0, 1.0 {half}\ns_endpgm")
     run(group, f"{mode}v_cvt_pk_fp8_f32 v1, v0, v0\ns_endpgm")
     assert hex(int(group.v[1, 0, 0])) == hex(0x7F7F << 16 | 0x7F7F)  # gfx942: 57344 and 240
+
+
+def test_groups_that_meet_keep_the_registers_of_each_wave() -> None:
+    whole = waves(5)
+    whole.slot, whole.workgroup = np.array([1, 2, 5, 7, 9]), np.array([0, 0, 1, 1, 2])
+    whole.s[:, 3], whole.scc = [11, 12, 13, 14, 15], np.array([True, False, True, True, False])
+    whole.v[:] = np.arange(whole.v.size).reshape(whole.v.shape)
+    parts = [whole.take(np.array(chosen)) for chosen in ([4, 1], [3], [0, 2])]
+    met = merge(parts)
+    assert [met.slot.tolist(), met.workgroup.tolist()] == [whole.slot.tolist(), whole.workgroup.tolist()]
+    assert (met.v == whole.v).all() and (met.s == whole.s).all() and (met.scc == whole.scc).all()
+    assert met.v.flags.c_contiguous and met.s.flags.c_contiguous
+    parts[0].v[:] = 0
+    assert (met.v == whole.v).all() and whole.v[0, 4, 1] != 0  # copies, not views

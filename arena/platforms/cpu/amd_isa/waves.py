@@ -94,8 +94,8 @@ class Waves:
         """Return a group with copies of the chosen waves."""
         part = Waves(
             self.machine,
-            np.ascontiguousarray(self.s[chosen]),
-            np.ascontiguousarray(self.v[:, chosen]),
+            self.s[chosen],
+            np.take(self.v, chosen, axis=1),
             self.scc[chosen],
             self.workgroup[chosen],
             self.slot[chosen],
@@ -106,14 +106,23 @@ class Waves:
 
 def merge(groups: list[Waves]) -> Waves:
     """Return one group of all waves, in the order of their slots."""
-    order = np.argsort(np.concatenate([group.slot for group in groups]))
+    slots = np.concatenate([group.slot for group in groups])
+    order = np.argsort(slots)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    registers, _, lanes = groups[0].v.shape
+    vectors = np.empty((registers, len(order), lanes), np.uint32)
+    first = 0
+    for group in groups:  # one copy: registers are most of what a wave has
+        vectors[:, place[first : first + group.count]] = group.v
+        first += group.count
     merged = Waves(
         groups[0].machine,
         np.concatenate([group.s for group in groups])[order],
-        np.concatenate([group.v for group in groups], axis=1)[:, order],
+        vectors,
         np.concatenate([group.scc for group in groups])[order],
         np.concatenate([group.workgroup for group in groups])[order],
-        np.concatenate([group.slot for group in groups])[order],
+        slots[order],
     )
     merged.pc, merged.rank = groups[0].pc, groups[0].rank
     return merged
