@@ -31,6 +31,11 @@ NOTE = (
     "Simulated, no times: real HIP, ROCr and hipcc on a pretended driver; arena/platforms/cpu/amd_isa executes the "
     "kernels. No AMD GPU was involved. Not shown: times, coherence, concurrency, waits, the kernel's own driver."
 )
+REASONS = {
+    "inner_product/expert.hip": "`__ldg` of `__hip_bfloat16` is in no header of HIP that was read: 6.2 (this "
+    "project's), 6.4.3 (Debian's), ROCm/rocm-systems at 46df8cdb. So it compiles for no AMD GPU in bfloat16.",
+}
+"""kernels that are not right, each with its reason"""
 _FOLDERS = ("tasks/hip2hip/modules", "tasks/torch2hip/modules")
 _WORK = 1e5
 _CALL_S = 300.0
@@ -126,7 +131,12 @@ def write(out: Path, rows: list[Row], commit: str) -> None:
     right = sum(row["outcome"] == "right" for row in rows)
     held = {"note": NOTE, "commit": commit, "right": right, "kernels": len(rows), "rows": rows}
     out.write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
+    medians = [row["launch_ms"] for row in rows if row["launches"]]
+    middle = (
+        f"The simulation of a launch took {statistics.median(medians):.1f} ms in the median kernel, " if medians else ""
+    )
     lines = [f"{NOTE}\n", f"{right} of {len(rows)} kernels are right (commit {commit}).\n"]
+    lines += [f"{middle}by the clock of a machine that other work shared: nothing of a GPU.\n"] if medians else []
     lines += ["| task | kernel | outcome | seen | held-out | s of simulation | launches | median ms of simulation |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     for row in rows:
@@ -134,12 +144,21 @@ def write(out: Path, rows: list[Row], commit: str) -> None:
         cells = (*first, str(row["seconds"]), str(row["launches"]), str(row["launch_ms"]))
         lines.append(f"| {' | '.join(cells)} |")
     failed = [row for row in rows if row["outcome"] != "right"]
-    lines += ["", *(f"- {row['task']} ({row['kernel']}): {' '.join(row['detail'].split())}" for row in failed)]
+    lines += ["", *(f"- {row['task']} ({row['kernel']}): {_reason(row)}" for row in failed)]
     out.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def _known(row: Row) -> str:
+    return REASONS.get(f"{row['task'].rsplit('/', 1)[-1]}/{row['kernel']}.hip", "")
+
+
+def _reason(row: Row) -> str:
+    """Return the reason that is known, or what the judge said."""
+    return _known(row) or " ".join(row["detail"].split())
+
+
 def main() -> int:
-    """Return 1 where a kernel is not right."""
+    """Return 1 where a kernel is not right and has no reason."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="a JSON file; the table lies beside it")
     parser.add_argument("tasks", nargs="*", help="parts of task ids; without any, all")
@@ -165,7 +184,7 @@ def main() -> int:
             said = f"{last['task']} ({kind}): {last['outcome']}, seen {last['seen']}, held-out {last['heldout']}"
             sys.stdout.write(f"simulated, no times: {said} {last['detail']}\n")
             sys.stdout.flush()
-    return int(any(row["outcome"] != "right" for row in rows))
+    return int(any(row["outcome"] != "right" and not _known(row) for row in rows))
 
 
 if __name__ == "__main__":
