@@ -1,7 +1,8 @@
 """The simulated device: a process that executes the kernels of all processes which opened /dev/kfd.
 
-`python -m tests.rocm.device SOCKET OBJDUMP CACHE [ARCH]` listens on a Unix socket, and forks for each process that
+`python -m tests.rocm.device SOCKET OBJDUMP CACHE LAUNCHES` listens on a Unix socket, and forks for each process that
 connects. The driver of `driver/` sends its buffers, which are mapped here, and its dispatch packets, one at a time.
+Each dispatch becomes a line of the file LAUNCHES: its code, and the milliseconds that the simulation took.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 import traceback
 from pathlib import Path
 
@@ -30,6 +32,7 @@ REPLY = struct.Struct("<iIQ240s")
 ADD, REMOVE, DISPATCH = 1, 2, 3
 _FAULT, _NOT_MODELLED, _BROKEN = 1, 2, 3
 _PEER = struct.Struct("3i")
+_ARCH = "gfx942"
 _MOST_TEXT = 239
 _ADDRESS = re.compile(r"at (0x[0-9a-f]+)")
 
@@ -37,12 +40,13 @@ _ADDRESS = re.compile(r"at (0x[0-9a-f]+)")
 class Client:
     """One connected process."""
 
-    def __init__(self, connection: socket.socket, arch: str, code: CodeOfKernels) -> None:
+    def __init__(self, connection: socket.socket, arch: str, code: CodeOfKernels, launches: Path) -> None:
         self._connection = connection
         peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
         self._pid = _PEER.unpack(peer)[0]
         self._memory = ProcessMemory(self._pid)
         self._processor = Processor(arch, self._memory, code)
+        self._launches = launches
 
     def serve(self) -> None:
         """Answer until the process is gone."""
@@ -68,7 +72,7 @@ class Client:
             elif kind == REMOVE:
                 self._memory.unmap(handle)
             else:
-                self._processor.run(packet, packet_address)
+                self._launch(packet, packet_address)
         except MachineFault as problem:
             found = _ADDRESS.search(str(problem))
             return reply(_FAULT, f"memory or machine fault: {problem}", int(found[1], 16) if found else 0)
@@ -79,15 +83,21 @@ class Client:
             return reply(_BROKEN, f"the simulation failed: {type(problem).__name__}: {problem}")
         return reply()
 
+    def _launch(self, packet: bytes, packet_address: int) -> None:
+        began = time.monotonic()
+        code = self._processor.run(packet, packet_address)
+        with self._launches.open("a", encoding="ascii") as file:
+            file.write(f"{code} {1e3 * (time.monotonic() - began):.2f}\n")
+
 
 def reply(status: int = 0, text: str = "", address: int = 0) -> bytes:
     """Return the bytes of an answer."""
     return REPLY.pack(status, 0, address, text.encode("ascii", "replace")[:_MOST_TEXT])
 
 
-def main(path: Path, objdump: Path, cache: Path, arch: str = "gfx942") -> None:
+def main(path: Path, objdump: Path, cache: Path, launches: Path) -> None:
     """Listen until killed. Prints one line once processes may connect."""
-    code = CodeOfKernels(arch, objdump, cache)
+    code = CodeOfKernels(_ARCH, objdump, cache)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(str(path))
@@ -99,15 +109,15 @@ def main(path: Path, objdump: Path, cache: Path, arch: str = "gfx942") -> None:
             connection, _ = listening.accept()
             if os.fork() == 0:
                 listening.close()
-                _serve(connection, arch, code)
+                _serve(Client(connection, _ARCH, code, launches), connection)
             connection.close()
 
 
-def _serve(connection: socket.socket, arch: str, code: CodeOfKernels) -> None:
+def _serve(client: Client, connection: socket.socket) -> None:
     """Serve one process, and end with it, also where it ends in the middle of a kernel. Never returns."""
     threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
     try:
-        Client(connection, arch, code).serve()
+        client.serve()
     except (ConnectionError, OSError):
         pass
     except BaseException:
@@ -124,4 +134,4 @@ def _end_with(connection: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), *sys.argv[4:])
+    main(*map(Path, sys.argv[1:]))

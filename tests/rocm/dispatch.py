@@ -7,6 +7,7 @@ arguments, is taken from memory: `arena/platforms/cpu/amd_isa/launch.py`, which 
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,7 @@ _PRELOAD_SKIP = 256
 _DESCRIPTOR_BYTES = 64
 _ROUNDING, _CLAMPS_NAN = 0xF << 12, 1 << 21
 _WAVE32, _DYNAMIC_STACK = 1 << 10, 1 << 11
+_NAME = 12
 _DEFAULT_DEADLINE = float("inf")
 
 
@@ -105,28 +107,34 @@ class Processor:
 
     def __init__(self, arch: str, memory: ProcessMemory, code: CodeOfKernels) -> None:
         self._arch, self._memory, self._code = arch, memory, code
-        self._kept: dict[tuple[int, int], tuple[bytes, CompiledCode]] = {}
+        self._kept: dict[tuple[int, int], tuple[bytes, CompiledCode, str]] = {}
 
-    def run(self, packet: bytes, address: int, deadline: float = _DEFAULT_DEADLINE) -> None:
-        """Execute a dispatch to its end. Raises `NotModelled` and `MachineFault`. `address`: the packet's."""
+    def run(self, packet: bytes, address: int, deadline: float = _DEFAULT_DEADLINE) -> str:
+        """Execute a dispatch to its end, and return a name for its code, by content. `address`: the packet's.
+
+        Raises `NotModelled` and `MachineFault`.
+        """
         dispatch = Dispatch.of(packet)
         descriptor = Descriptor.of(self._memory.window(dispatch.descriptor, _DESCRIPTOR_BYTES))
         _check(dispatch, descriptor, self._arch)
         try:
             entry = dispatch.descriptor + descriptor.entry
-            _Run(self._program(entry, descriptor), entry, self._memory, dispatch, descriptor, address).run(deadline)
+            program, name = self._program(entry, descriptor)
+            _Run(program, entry, self._memory, dispatch, descriptor, address).run(deadline)
+            return name
         finally:
             self._memory.give_back()
 
-    def _program(self, entry: int, descriptor: Descriptor) -> CompiledCode:
+    def _program(self, entry: int, descriptor: Descriptor) -> tuple[CompiledCode, str]:
         """Return the code at an entry, which is another one where the memory's content is."""
         key = entry, descriptor.accumulators
         kept = self._kept.get(key)
         if kept is None or self._memory.window(entry, len(kept[0])) != kept[0]:
             raw, instructions = self._code.read(lambda size: self._memory.window(entry, size))
             reached = {at: ins for at, ins in instructions.items() if at < len(raw)}
-            self._kept[key] = kept = raw, self._compiled(reached, descriptor)
-        return kept[1]
+            name = hashlib.sha256(raw).hexdigest()[:_NAME]
+            self._kept[key] = kept = raw, self._compiled(reached, descriptor), name
+        return kept[1:]
 
     def _compiled(self, instructions: dict[int, Instruction], descriptor: Descriptor) -> CompiledCode:
         if not descriptor.rsrc1 & _CLAMPS_NAN and any("clamp" in ins.modifiers for ins in instructions.values()):
