@@ -328,8 +328,8 @@ MESSAGES: dict[str, Message] = {
     "section_executable": Message(
         MessageSection.COMPILE,
         _RULE,
-        "a data section is executable",
-        "the kernel file makes the section `{name}` executable; only .text may be",
+        "code lies among data, or data among code",
+        "of all sections .text alone is executable, and always; of the kernel file's, `{name}` is not so",
         _OBJECT,
         "leave sections to the compiler",
     ),

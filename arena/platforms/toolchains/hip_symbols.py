@@ -187,7 +187,8 @@ def _of_sections(own: Elf, further: frozenset[str]) -> Iterator[str]:
 
 
 def _is_odd(section: Section) -> bool:
-    return bool(section.flags & EXECUTABLE) and not re.match(r"\.text(\.|$)", section.name)
+    """Return whether code lies where data do, or data where code does: linkers put all of `.text.*` among the code."""
+    return bool(section.flags & EXECUTABLE) is not bool(re.match(r"\.text(\.|$)", section.name))
 
 
 def _of_symbols(own: Elf, allowed: re.Pattern[str], beside: frozenset[str]) -> Iterator[str]:

@@ -11,8 +11,9 @@ from arena.platforms.cpu.hip.toolchain import HipCpuToolchain
 from arena.platforms.cuda.hip_nvcc import HipNvccToolchain, find_nvcc
 from arena.platforms.toolchains.base import Built, Source, Target
 from arena.platforms.toolchains.build_cache import BuildCache
+from arena.platforms.toolchains.elf import Elf, Section
 from arena.platforms.toolchains.hip_compilers import find
-from arena.platforms.toolchains.hip_symbols import broken_rules
+from arena.platforms.toolchains.hip_symbols import allowed_symbols, broken_rules, of_object
 
 HEADER = """#pragma once
 #include <stdint.h>
@@ -98,6 +99,17 @@ def test_what_kernels_need_is_allowed(toolchain: HipCpuToolchain, before: str, h
 )  # fmt: skip
 def test_what_an_object_may_not_need_is_named(toolchain: HipCpuToolchain, before: str, here: str, names: str) -> None:
     assert names in said(toolchain, before, here)
+
+
+@pytest.mark.parametrize(("name", "flags"), [(".text.k", 0x2), (".rodata.k", 0x6)])
+def test_code_among_data_is_named_as_is_data_among_code(name: str, flags: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clang marks constant data of `.text.k` as data, where GNU's assembler marks it as code; linkers go by the name."""
+    monkeypatch.setattr(Elf, "__init__", lambda _: None)
+    monkeypatch.setattr(Elf, "sections", lambda _: iter([Section(name, 1, flags, 0, 3, 0)]))
+    monkeypatch.setattr(Elf, "symbols", lambda _: iter(()))
+    found = list(of_object(Elf(), allowed_symbols("amd")))  # type: ignore[call-arg]
+    assert "section_executable" in found[0]
+    assert f"`{name}`" in found[0]
 
 
 def test_a_library_on_the_candidates_word_is_named(toolchain: HipCpuToolchain, tmp_path: Path) -> None:

@@ -394,7 +394,7 @@ extern "C" hipError_t inner_product(const T* image, const T* scale, const T* sou
     const int64_t stride = parts_of(P, kPack) * kPack;  // which aligns the lines of the scaled image
     T* const scaled = static_cast<T*>(workspace);
     scale_kernel<<<parts_of(B * C * P, kThreads), kThreads, 0, stream>>>(f, scaled, stride);
-    const auto plus_bias = [=] __device__(float sum, int64_t, int64_t, int64_t) { return sum + float(__ldg(bias)); };
+    const auto plus_bias = [=] __device__(float sum, int64_t, int64_t, int64_t) { return sum + float(*bias); };
     return product<false, false>(Matrix<T>(scaled, C * stride, stride), Matrix<T>(sound, C * S, S), y, B, P, S, C,
                                  plus_bias, scaled + B * C * stride, stream);
 }
