@@ -27,7 +27,6 @@ OTHER = {
     "another_stream": ("passed", "packets of all queues are taken in turn, so no stream lags behind"),
     "assumes_32_lanes": ("wrong_result", "waves have 64 lanes; what is expected is for 32"),
     "by_call_count": ("passed", "it waits for the calls of a timing"),
-    "code_among_data": ("passed", "not caught: clang says that the section is data, and lld puts it into .text"),
     "copies_within_the_device": ("passed", "memory of the device is the process's own"),
     "digraph_include": ("compile_error", "no library of ready-made kernels is installed"),
     "embeds_a_file": ("passed", "not caught: clang's assembler does not tell what it reads"),
