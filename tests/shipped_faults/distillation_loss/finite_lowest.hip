@@ -1,4 +1,4 @@
-// expect: wrong_result in heldout-18. Values: the running maximum starts at -10000 in place of minus infinity: rows of logits that are all lower get empty sums.
+// expect: wrong_result in heldout-19. Values: the running maximum starts at -10000 in place of minus infinity: rows of logits that are all lower get empty sums.
 // Distillation loss: one block a row leaves the row's divergence in scratch memory, after three passes over the logits
 // (the maxima, the sums of exponentials, the divergence); a last block adds up the rows. Every sum has a fixed order,
 // so the result is the same each time. Unrolled loops have loads of eight classes in flight.

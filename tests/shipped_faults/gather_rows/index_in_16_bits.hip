@@ -1,4 +1,4 @@
-// expect: wrong_result in heldout-17. Size limit: the index is staged in shared memory as 16-bit numbers.
+// expect: wrong_result in heldout-20. Size limit: the index is staged in shared memory as 16-bit numbers.
 // Gathers rows, one block a row, whose threads go along it.
 #include "task.h"
 

@@ -1,4 +1,4 @@
-// expect: crash in heldout-20. Alignment: vectors of 16 bytes where width and pitch are multiples of them, but the first address is not looked at.
+// expect: crash in heldout-21. Alignment: vectors of 16 bytes where width and pitch are multiples of them, but the first address is not looked at.
 #include "task.h"
 
 constexpr int kThreads = 256;

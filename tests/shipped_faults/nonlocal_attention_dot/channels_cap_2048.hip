@@ -1,4 +1,4 @@
-// expect: wrong_result in heldout-16. Size limit: convolutions stage a column of at most 2048 channels in shared memory.
+// expect: wrong_result in heldout-18. Size limit: convolutions stage a column of at most 2048 channels in shared memory.
 // Non-local block with dot-product attention as six matrix products, float32 scratch memory between them: theta, phi
 // and g; the attention of every pair of positions; what it gathers of g; the output projection with the residual.
 #define ARENA_WORKSPACE

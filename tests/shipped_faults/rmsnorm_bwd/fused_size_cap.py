@@ -1,4 +1,4 @@
-"""expect: wrong_result in heldout-15. Size limit: a row is one block of at most 65536 bytes without a loop."""
+"""expect: wrong_result in heldout-16. Size limit: a row is one block of at most 65536 bytes without a loop."""
 
 
 

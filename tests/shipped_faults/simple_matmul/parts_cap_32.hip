@@ -1,4 +1,4 @@
-// expect: wrong_result in heldout-12. Size limit: at most 32 parts of the sum are added up.
+// expect: wrong_result in heldout-15. Size limit: at most 32 parts of the sum are added up.
 // c = a @ (b + b). A block has 128 × 64 results and keeps them in registers: of float32 a thread has 8 × 4, of 16 bits a
 // wave has tiles of 16 × 16 that matrix units multiply. While the block multiplies one slice in shared memory, the
 // elements of the next are on their way. Where there are few blocks, the sums are cut into parts along K, which a second

@@ -1,4 +1,4 @@
-"""expect: wrong_result in heldout-13. Size limit: one block a row of at most 65536 bytes and no loop."""
+"""expect: wrong_result in heldout-15. Size limit: one block a row of at most 65536 bytes and no loop."""
 
 
 

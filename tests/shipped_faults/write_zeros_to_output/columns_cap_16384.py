@@ -1,4 +1,4 @@
-"""expect: wrong_result in heldout-16. Size limit: the grid has programs for at most 16384 columns: wider rows keep their tails."""
+"""expect: wrong_result in heldout-20. Size limit: the grid has programs for at most 16384 columns: wider rows keep their tails."""
 
 
 
