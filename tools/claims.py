@@ -40,6 +40,7 @@ class Figure(NamedTuple):
 
 FIGURES: Mapping[str, Figure] = {
     "adapters": Figure(corpus.adapters, ["integrations/yardsticks"]),
+    "blind-faults": Figure(corpus.blind_faults, [corpus.BLIND_FAULTS]),
     "clock": Figure(corpus.clock, corpus.TIMINGS),
     "cost": Figure(full_run.cost, [kept.FULL]),
     "drift": Figure(full_run.drift, [kept.FULL]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections import Counter
@@ -14,6 +15,8 @@ from arena.task.corpus.split import TaskSplit, tasks_of
 from arena.task.definition import TaskType
 from figures import kept, production, tables
 
+BLIND_FAULTS = "reports/blind-faults.csv"
+"""wrong kernels of an author who saw no case: verdicts at first sight, and with the cases that were added since"""
 ADAPTERS = kept.ROOT / "integrations" / "yardsticks"
 KERNELBENCH = "reports/kernelbench-h200.jsonl"
 KNOWN_BASELINE = tuple(f"reports/h200-known-baseline/{name}.jsonl" for name in ("before", "twenty"))
@@ -64,6 +67,19 @@ def mutants() -> str:
     return (
         f"Of {len(fates):,} mutants of {len(rows)} tasks {100 * rejected / len(fates):.1f} % were rejected, "
         f"and at least {int(100 * least)} % of each task's."
+    )
+
+
+def blind_faults() -> str:
+    """Return how many wrong kernels of an author who saw no case were rejected, then and now."""
+    with (kept.ROOT / BLIND_FAULTS).open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    first = sum(row["at_first_sight"] == "rejected" for row in rows)
+    since = sum(row["with_cases_added_since"] == "rejected" for row in rows) - first
+    return (
+        f"An author who saw no case wrote {len(rows)} wrong kernels for {len({row['task'] for row in rows})} tasks drawn "
+        f"at random: on the CPU platform {100 * first / len(rows):.0f} % were rejected at first sight, and cases that were "
+        f"added for it reject {since} more."
     )
 
 
