@@ -76,10 +76,10 @@ def blind_faults() -> str:
         rows = list(csv.DictReader(file))
     first = sum(row["at_first_sight"] == "rejected" for row in rows)
     since = sum(row["with_cases_added_since"] == "rejected" for row in rows) - first
+    tasks = len({row["task"] for row in rows})
     return (
-        f"An author who saw no case wrote {len(rows)} wrong kernels for {len({row['task'] for row in rows})} tasks drawn "
-        f"at random: on the CPU platform {100 * first / len(rows):.0f} % were rejected at first sight, and cases that were "
-        f"added for it reject {since} more."
+        f"An author who saw no case wrote {len(rows)} wrong kernels for {tasks} tasks drawn at random: on the CPU "
+        f"platform {100 * first / len(rows):.0f} % were rejected at first sight, and cases added since reject {since} more."
     )
 
 
