@@ -78,8 +78,8 @@ def blind_faults() -> str:
     since = sum(row["with_cases_added_since"] == "rejected" for row in rows) - first
     tasks = len({row["task"] for row in rows})
     return (
-        f"An author who saw no case wrote {len(rows)} wrong kernels for {tasks} tasks drawn at random: on the CPU "
-        f"platform {100 * first / len(rows):.0f} % were rejected at first sight, and cases added since reject {since} more."
+        f"An author who saw no case wrote {len(rows)} wrong kernels for {tasks} tasks drawn at random. The CPU "
+        f"platform rejected {100 * first / len(rows):.0f} % at first sight, and cases added since reject {since} more."
     )
 
 
