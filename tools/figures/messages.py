@@ -13,7 +13,7 @@ _HEAD = (
     "",
     "This page is for authors of candidates and tasks.",
     "",
-    "A verdict's detail ends in its code; `arena explain CODE` says more.",
+    "Details end in codes; `arena explain CODE` says more.",
 )
 _NOTES = {
     MessageSection.TARGETS: "These change no verdict.",
