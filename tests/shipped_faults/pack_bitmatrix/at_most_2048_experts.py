@@ -1,4 +1,4 @@
-"""expect: wrong_result. Size limit: 64 words hold 2,048 experts, and no more are written."""
+"""expect: wrong_result in heldout-04. Size limit: 64 words hold 2,048 experts, and no more are written."""
 
 import triton
 import triton.language as tl
