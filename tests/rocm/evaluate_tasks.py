@@ -126,12 +126,10 @@ def write(out: Path, rows: list[Row], commit: str) -> None:
     right = sum(row["outcome"] == "right" for row in rows)
     held = {"note": NOTE, "commit": commit, "right": right, "kernels": len(rows), "rows": rows}
     out.write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
-    medians = [row["launch_ms"] for row in rows if row["launches"]]
-    middle = (
-        f"The simulation of a launch took {statistics.median(medians):.1f} ms in the median kernel, " if medians else ""
-    )
     lines = [f"{NOTE}\n", f"{right} of {len(rows)} kernels are right (commit {commit}).\n"]
-    lines += [f"{middle}by the clock of a machine that other work shared: nothing of a GPU.\n"] if medians else []
+    if medians := [row["launch_ms"] for row in rows if row["launches"]]:
+        middle = f"The simulation of a launch took {statistics.median(medians):.1f} ms in the median kernel"
+        lines.append(f"{middle}, by the clock of a machine that other work shared: nothing of a GPU.\n")
     lines += ["| task | kernel | outcome | seen | held-out | s of simulation | launches | median ms of simulation |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     for row in rows:
@@ -139,17 +137,12 @@ def write(out: Path, rows: list[Row], commit: str) -> None:
         cells = (*first, str(row["seconds"]), str(row["launches"]), str(row["launch_ms"]))
         lines.append(f"| {' | '.join(cells)} |")
     failed = [row for row in rows if row["outcome"] != "right"]
-    lines += ["", *(f"- {row['task']} ({row['kernel']}): {_reason(row)}" for row in failed)]
+    lines += ["", *(f"- {row['task']} ({row['kernel']}): {' '.join(row['detail'].split())}" for row in failed)]
     out.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _reason(row: Row) -> str:
-    """Return what the judge said."""
-    return " ".join(row["detail"].split())
-
-
 def main() -> int:
-    """Return 1 where a kernel is not right and has no reason."""
+    """Return 1 where a kernel is not right."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="a JSON file; the table lies beside it")
     parser.add_argument("tasks", nargs="*", help="parts of task ids; without any, all")
