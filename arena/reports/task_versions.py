@@ -7,10 +7,12 @@ rejected holds also if cases were added since.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+import yaml
 
 from arena.results.record import CaseResult
 from arena.task.corpus.task_folder import DEFINITION, HELDOUT, shared_pieces
@@ -18,13 +20,14 @@ from arena.task.definition import Task
 
 _DIGITS = 12
 _CASES = ("seen.yaml", HELDOUT)
+_WORDS = ("doc", "domain")
 
 
 class TaskVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A task as it was when something was measured."""
 
     definition: str
-    """hash of its files but those of cases"""
+    """hash of its files but those of cases, and of what task.yaml says in words"""
     cases: tuple[str, ...]
     """hash of each case's label, sorted"""
 
@@ -66,7 +69,18 @@ def _definition(task: Task) -> str:
     own = [path for path in sorted(task.path.iterdir()) if path.is_file() and path.name not in _CASES]
     shared = [] if task.definition == task.path else [task.definition / DEFINITION, task.reference_path]
     files = [*own, *shared, *shared_pieces([task.reference_path])]
-    return _digest(b"".join(f"{path.name} {_digest(path.read_bytes())}\n".encode() for path in files))
+    return _digest(b"".join(f"{path.name} {_digest(_content(path))}\n".encode() for path in files))
+
+
+def _content(path: Path) -> bytes:
+    """Return what a file holds; of task.yaml what decides, without the words and the domains of arguments."""
+    if path.name != DEFINITION:
+        return path.read_bytes()
+    data = yaml.safe_load(path.read_bytes())
+    for side in ("inputs", "outputs"):
+        said = data.get(side) or {}
+        data[side] = {name: {k: v for k, v in spec.items() if k not in _WORDS} for name, spec in said.items()}
+    return json.dumps(data, sort_keys=False).encode()
 
 
 def _digest(data: bytes) -> str:

@@ -229,12 +229,14 @@ ITEMS: dict[str, tuple[str, ...]] = {
     "values case": ("check_no_fills",),
     "unread memory": ("check_unread_needed",),
     "unstable FORM": ("check_unstable_form",),
+    "domain of INPUT": ("check_domain_reach",),
     "harness": ("check_no_verdict",),
 }
 """items of `arena tasks check`, each with the messages that it fails with; capitals stand for names of a task"""
 _NAMED_ITEMS = {
     r"reach of \w+": "reach of AXIS",
     r"CPU reach of \w+": "CPU reach of AXIS",
+    r"domain of \w+": "domain of INPUT",
     r"unstable \w+": "unstable FORM",
     r"\S+ matters": "INPUT matters",
     r"\S+ ignores .+": "OUTPUT ignores INPUTS",
@@ -903,10 +905,18 @@ MESSAGES: dict[str, Message] = {
     "check_axis_reach_cpu": Message(
         MessageSection.CHECK,
         (),
-        "cases for the CPU end below the sizes of buffers",
+        "cases for the CPU end low",
         "{axis} is at most {greatest} where the CPU platform runs a case; at least one must have more than {least}",
         "Kernels are often right up to a fixed size alone. A case with one long axis finds that without a GPU.",
-        "add a case with that axis long, the others short",
+        "add a case with that axis long",
+    ),
+    "check_domain_reach": Message(
+        MessageSection.CHECK,
+        (),
+        "numbers end far below the domain",
+        "{name} is {reached} where the CPU platform runs a case; at least one must draw {wanted}",
+        "What no case draws may be computed in any way: a sign may be taken for granted, and sums may overflow.",
+        "add `fills`, or declare `domain`",
     ),
     "check_few_heldout": Message(
         MessageSection.CHECK,
@@ -963,7 +973,7 @@ MESSAGES: dict[str, Message] = {
     "check_exception_unneeded": Message(
         MessageSection.CHECK,
         (),
-        "an exception that is not needed",
+        "an unneeded exception",
         "{names} under `exceptions` of task.yaml, but the task keeps the rule",
         "The item holds without the exception. If it is kept, a later failure of this item would go unnoticed.",
         "remove the line",
@@ -1029,7 +1039,7 @@ MESSAGES: dict[str, Message] = {
         "{output}: {trick} in its place is accepted in all of {cases} cases",
         "The judge put this in place of the output, and the comparison accepted it. A kernel that computes nothing "
         "would be accepted.",
-        "choose fills that give the output a scale",
+        "choose fills that give outputs a scale",
     ),
     "check_input_ignored": Message(
         MessageSection.CHECK,
@@ -1127,7 +1137,7 @@ MESSAGES: dict[str, Message] = {
         "no altered kernel compiles",
         "of {count} mutants none compiles",
         "Mutants are copies of the kernel with one fault each. None compiled, so that nothing is known of the cases.",
-        "check that the kernel itself compiles",
+        "compile the kernel itself",
     ),
     "check_mutants_survive": Message(
         MessageSection.CHECK,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,6 +40,7 @@ DTYPE_BYTES = {
 FLOATING = ("float64", "float32", "float16", "bfloat16", OCP, FNUZ, "float8_e5m2")
 MOST_HELD_BYTES = 16 << 30
 """of one set of arguments: some sets, the reference in float64 and its intermediates must fit beside each other"""
+ANY_NUMBER = (-math.inf, math.inf)
 LARGE, ASYMMETRIC = "large", "asymmetric"
 KINDS = (
     *("edge", "scale_up", "scale_down", "alignment", ASYMMETRIC, "production", "dtype", "structure", "values"),
@@ -67,6 +69,8 @@ class TensorSpec:
     optional: bool = False
     constant: bool = False
     """whether calls of one worker all have the same values, as a layer's weights do"""
+    domain: tuple[float, float] = ANY_NUMBER
+    """the least and the greatest number that it may hold, infinities and NaN aside"""
     tolerance: Tolerance | None = None
 
 
@@ -78,6 +82,8 @@ class ScalarSpec:
     dtype: str
     value: Scalar
     doc: str = ""
+    domain: tuple[float, float] = ANY_NUMBER
+    """the least and the greatest number that a case may set"""
 
 
 InputSpec = TensorSpec | ScalarSpec

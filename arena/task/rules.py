@@ -43,6 +43,8 @@ UNSTABLE_FORMS = (
     "log1p",
 )  # fmt: skip
 """`arena/task/numerics/unstable_forms.py` says what each is"""
+DOMAIN_OF, DOMAIN_REACH = "domain of ", 256.0
+"""the least number whose square overflows float16"""
 RULES = (
     TaskRule("finished"),
     TaskRule("kinds"),
@@ -91,10 +93,17 @@ RULES = (
         RuleLevel.STRICT,
         "a small case makes each [unstable form](#unstable-forms) of an operation wrong by 10 times the tolerance",
     ),
+    TaskRule(
+        f"{DOMAIN_OF}INPUT",
+        RuleLevel.STRICT,
+        f"small cases draw numbers beyond ±{DOMAIN_REACH:g}, or half of their `domain`; a scalar has both signs",
+    ),
 )
 _LEVELS = {rule.name: rule.level for rule in RULES}
 _OF_AXES = ("reach of AXIS", "CPU reach of AXIS")
+_OF_OTHERS = ("unstable FORM", f"{DOMAIN_OF}INPUT")
 _REACH = re.compile(r"^((?:CPU )?reach of )\w+$")
+_DOMAIN = re.compile(rf"^{DOMAIN_OF}\w+$")
 _UNSTABLE = re.compile(rf"^{UNSTABLE}({'|'.join(UNSTABLE_FORMS)})$")
 
 
@@ -110,7 +119,7 @@ def reason_for(exceptions: Mapping[str, str], rule: str) -> str:
 
 def level_of_rule(name: str) -> RuleLevel:
     """Return the level of a rule by its name, with the name of an axis or a form in place. Raises `KeyError`."""
-    return _LEVELS[_UNSTABLE.sub("unstable FORM", _REACH.sub(r"\1AXIS", name))]
+    return _LEVELS[_DOMAIN.sub(f"{DOMAIN_OF}INPUT", _UNSTABLE.sub("unstable FORM", _REACH.sub(r"\1AXIS", name)))]
 
 
 def exception_problem(
@@ -130,8 +139,7 @@ def exception_problem(
             return f"`{output}` is not a result of this task", [f"{one}{ignores}{ignored}" for one in results]
         unknown = [part.strip() for part in ignored.split(",") if part.strip() not in inputs]
         return (f"`{unknown[0]}` is not an input of this task", list(inputs)) if unknown else None
-    known = [rule.name for rule in RULES if rule.name not in (IGNORES, *_OF_AXES, "unstable FORM")]
-    known += [name.replace("AXIS", axis) for name in _OF_AXES for axis in axes] + [
-        f"{UNSTABLE}{form}" for form in UNSTABLE_FORMS
-    ]
+    known = [rule.name for rule in RULES if rule.name not in (IGNORES, *_OF_AXES, *_OF_OTHERS)]
+    known += [name.replace("AXIS", axis) for name in _OF_AXES for axis in axes]
+    known += [f"{UNSTABLE}{form}" for form in UNSTABLE_FORMS] + [f"{DOMAIN_OF}{one}" for one in inputs]
     return None if name in known else ("is not a rule of `arena tasks check`", known)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from arena.checks.tasks.arithmetic import arithmetic_item
+from arena.checks.tasks.domains import domain_items
 from arena.checks.tasks.self_timing import SelfTiming
 from arena.checks.tasks.soundness import Draw, by_work, check_definition, unless_declared
 from arena.checks.tasks.stability import stability_items
@@ -119,6 +120,7 @@ class TaskChecker:
         yield unread_item(self._task, reference, small, level_of(self._task), generator)
         yield from work_items(self._task, reference, small, generator)
         yield from stability_items(self._task, reference, level_of(self._task), generator)
+        yield from domain_items(self._task, reference, level_of(self._task), generator)
         kernel = self._task.trusted_kernel
         if kernel is None:
             yield CheckItem("kernel", CheckOutcome.NOT_CHECKED, message("check_no_kernel"))

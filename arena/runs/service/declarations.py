@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from arena.task.definition import Arithmetic, Fill, OutputComparison, Precision, ScalarSpec, Task, TensorSpec, arguments
+from math import inf
+
+from arena.task.definition import (
+    Arithmetic,
+    Fill,
+    InputSpec,
+    OutputComparison,
+    Precision,
+    ScalarSpec,
+    Task,
+    TensorSpec,
+    arguments,
+)
 from arena.task.expression import Expression
 from arena.task.fp8 import FP8
 from arena.task.numerics.comparison import allowed_regret, default_tolerance
@@ -76,6 +88,14 @@ def fill_words(fill: Fill | None) -> str:
         return ""
     arguments = {n: v.text if isinstance(v, Expression) else v for n, v in fill.arguments.items()}
     return _FILLS[fill.kind].format(**{**_DEFAULTS, **arguments})
+
+
+def range_words(spec: InputSpec) -> str:
+    """Return the numbers that an input may hold; nothing where it may hold any."""
+    low, high = spec.domain
+    if low == -inf:
+        return "" if high == inf else f"at most {high:g}"
+    return f"at least {low:g}" if high == inf else f"from {low:g} to {high:g}"
 
 
 def scalar_words(task: Task, spec: ScalarSpec) -> str:

@@ -102,7 +102,9 @@ def argument_views(task: Task) -> Iterator[ArgumentView]:
     """Every argument in call order; a tensor that is dense has no strides of its own."""
     for spec in (*task.inputs, *task.outputs):
         if isinstance(spec, ScalarSpec):
-            about = "; ".join(filter(None, (spec.doc, declarations.scalar_words(task, spec))))
+            about = "; ".join(
+                filter(None, (spec.doc, declarations.range_words(spec), declarations.scalar_words(task, spec)))
+            )
             yield ArgumentView(spec.name, "scalar", "", spec.dtype, "", about)
         else:
             yield _tensor_view(task, spec)
@@ -112,7 +114,13 @@ def _tensor_view(task: Task, spec: TensorSpec) -> ArgumentView:
     role = "output" if spec in task.outputs else "input, read and written" if spec.mutable else "input"
     if spec.optional:
         role += ", optional"
-    about = "; ".join(filter(None, (spec.doc, declarations.fill_words(spec.fill), declarations.view_words(spec))))
+    words = (
+        spec.doc,
+        declarations.range_words(spec),
+        declarations.fill_words(spec.fill),
+        declarations.view_words(spec),
+    )
+    about = "; ".join(filter(None, words))
     strides = declarations.layout_words(spec)
     return ArgumentView(
         spec.name, role, declarations.shape_words(spec.shape), declarations.dtype_words(spec), strides, about

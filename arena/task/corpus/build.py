@@ -11,6 +11,7 @@ from arena.results.record import Split
 from arena.task.corpus.case_checks import CASE_KEYS, check_case, check_declared, check_work, is_scalar, known_names
 from arena.task.corpus.strict_yaml import Document
 from arena.task.definition import (
+    ANY_NUMBER,
     Arithmetic,
     Axis,
     Case,
@@ -125,7 +126,7 @@ def _input(document: Document, name: str, spec: dict[str, Any]) -> InputSpec:
     if "scalar" in spec:
         if not is_scalar(spec["value"], spec["scalar"]):
             raise document.error(["inputs", name, "value"], f"{spec['value']!r} is not a {spec['scalar']}")
-        return ScalarSpec(name, spec["scalar"], spec["value"], spec.get("doc", ""))
+        return ScalarSpec(name, spec["scalar"], spec["value"], spec.get("doc", ""), _domain(document, name, spec))
     return _tensor(document, ("inputs", name), spec)
 
 
@@ -152,8 +153,21 @@ def _tensor(document: Document, place: tuple[str, str], spec: dict[str, Any]) ->
         mutable=spec.get("mutable", False),
         optional=spec.get("optional", False),
         constant=spec.get("constant", False),
+        domain=_domain(document, place[1], spec),
         tolerance=_tolerance(compare) if compare is not None else None,
     )
+
+
+def _domain(document: Document, name: str, spec: dict[str, Any]) -> tuple[float, float]:
+    """Return the range that an input of floating-point numbers declares, by default every number."""
+    if "domain" not in spec:
+        return ANY_NUMBER
+    low, high = (float(str(end).replace(".inf", "inf")) for end in spec["domain"])
+    if not low < high:
+        raise document.error(["inputs", name, "domain"], f"is empty: {low:g} is not below {high:g}")
+    if "scalar" in spec and not low <= spec["value"] <= high:
+        raise document.error(["inputs", name, "value"], f"{spec['value']} is outside [{low:g}, {high:g}]")
+    return low, high
 
 
 def _view_of(document: Document, place: list[str | int], spec: dict[str, Any]) -> ViewOf:

@@ -212,7 +212,11 @@ def _value_problem(
         return "" if value in dtypes[name] else f"{value!r} is not one of {', '.join(dtypes[name])}"
     if name in scalars:
         dtype = scalars[name].dtype
-        return "" if is_scalar(value, dtype) else f"{value!r} is not a {dtype}"
+        if not is_scalar(value, dtype):
+            return f"{value!r} is not a {dtype}"
+        assert isinstance(value, int | float)
+        low, high = scalars[name].domain
+        return "" if low <= value <= high else f"{value} is outside [{low:g}, {high:g}], its domain"
     return f"unknown key; expected one of: {expected}"
 
 

@@ -9,7 +9,7 @@ import pytest
 from arena.errors import FileError, UsageError
 from arena.task.corpus.corpora import load_corpus, open_corpora
 from arena.task.corpus.selection import select
-from arena.task.corpus.task_folder import content_hash, load_task
+from arena.task.corpus.task_folder import TASKS, content_hash, load_task
 from arena.task.definition import TaskType
 from tests.task.corpus.folders import TASK, write_task
 
@@ -162,3 +162,11 @@ def test_a_wrong_share_is_refused(tmp_path: Path, text: str, said: str) -> None:
     write_task(tmp_path)
     with pytest.raises(FileError, match=said):
         load_task(share(tmp_path, text))
+
+
+def test_cases_fit_on_a_screen() -> None:
+    folders = (TASKS, TASKS.parent / "corpora")
+    files = [path for folder in folders for name in ("seen.yaml", "heldout.yaml") for path in folder.rglob(name)]
+    assert len(files) > 2 * len(load_corpus())
+    lines = ((path, line) for path in files for line in path.read_text(encoding="utf-8").splitlines())
+    assert [(str(path), line) for path, line in lines if len(line) > 120] == []

@@ -61,8 +61,9 @@ void explain(int number, siginfo_t* signal_info, void*) {
         "HIP on CPU: a kernel reached past the end of a __shared__ variable. On a GPU this reads or changes another "
         "one.\n";
     static const char misaligned[] =
-        "HIP on CPU: a vector access, such as one of float4, at an address that is no multiple of its size, or a wild "
-        "pointer. A GPU faults on it too. Check offsets and row strides, or access single elements.\n";
+        "HIP on CPU: a vector access, such as one of float4, at an address that is no multiple of its size, a wild "
+        "pointer, or a trap of the kernel's own. A GPU faults on it too. Check offsets and row strides, or access "
+        "single elements.\n";
     // The compiler puts a trap before accesses that may be misaligned. Where it expects none, x86 reports those of 16 bytes
     // as a general protection fault, without an address.
     const bool protection = signal_info->si_code == SI_KERNEL && signal_info->si_addr == nullptr;
