@@ -68,6 +68,9 @@ RULES = (
         f"a case that the CPU platform runs has more than {CPU_REACH}, where the domain has; axes with a default need"
         " none",
     ),
+    TaskRule(
+        "sizes of AXIS", RuleLevel.STRICT, "a case that the CPU platform runs has each size that the axis lists in `values`"
+    ),
     TaskRule("held-out cases", RuleLevel.STRICT, f"at least {LEAST_HELDOUT} held-out cases"),
     TaskRule("held-out kinds", RuleLevel.STRICT, f"held-out cases of at least {LEAST_HELDOUT_KINDS} kinds"),
     TaskRule("production case", RuleLevel.STRICT, "a held-out case of the kind `production`"),
@@ -100,9 +103,9 @@ RULES = (
     ),
 )
 _LEVELS = {rule.name: rule.level for rule in RULES}
-_OF_AXES = ("reach of AXIS", "CPU reach of AXIS")
+_OF_AXES = ("reach of AXIS", "CPU reach of AXIS", "sizes of AXIS")
 _OF_OTHERS = ("unstable FORM", f"{DOMAIN_OF}INPUT")
-_REACH = re.compile(r"^((?:CPU )?reach of )\w+$")
+_REACH = re.compile(r"^((?:(?:CPU )?reach|sizes) of )\w+$")
 _DOMAIN = re.compile(rf"^{DOMAIN_OF}\w+$")
 _UNSTABLE = re.compile(rf"^{UNSTABLE}({'|'.join(UNSTABLE_FORMS)})$")
 

@@ -102,13 +102,17 @@ def _strict_rules(task: Task) -> Iterator[tuple[str, str]]:
 
 
 def _cpu_reach(task: Task) -> Iterator[tuple[str, str]]:
-    """Yield the rule of each axis on the CPU platform: one that is cut off at a small size is wrong in some case."""
+    """Yield the rules of each axis on the CPU platform: a kernel that takes few of its sizes is wrong in some case."""
     small = [case for case in task.cases if emulation_work(arguments(task, case)) <= CPU_MAX_WORK]
     for axis in task.axes:
         if axis.default is None and not axis.values:
             greatest = max((int(case.values[axis.name]) for case in small), default=0)
             detail = message("check_axis_reach_cpu", axis=axis.name, greatest=greatest, least=CPU_REACH)
             yield f"CPU reach of {axis.name}", detail if greatest <= CPU_REACH < axis.high else ""
+        left = sorted(set(axis.values) - {int(case.values[axis.name]) for case in small})
+        if axis.values:
+            detail = message("check_axis_sizes", axis=axis.name, sizes=", ".join(map(str, left)))
+            yield f"sizes of {axis.name}", detail if left else ""
 
 
 def _few_kinds(task: Task, least: int = LEAST_KINDS) -> str:
