@@ -73,10 +73,11 @@ def _definition(task: Task) -> str:
 
 
 def _content(path: Path) -> bytes:
-    """Return what a file holds; of task.yaml what decides, without the words and the domains of arguments."""
+    """Return what a file holds; of task.yaml what decides: no exceptions, and no words and domains of arguments."""
     if path.name != DEFINITION:
         return path.read_bytes()
     data = yaml.safe_load(path.read_bytes())
+    data.pop("exceptions", None)
     for side in ("inputs", "outputs"):
         said = data.get(side) or {}
         data[side] = {name: {k: v for k, v in spec.items() if k not in _WORDS} for name, spec in said.items()}

@@ -230,7 +230,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
     "values case": ("check_no_fills",),
     "unread memory": ("check_unread_needed",),
     "unstable FORM": ("check_unstable_form",),
-    "domain of INPUT": ("check_domain_reach",),
+    "domain of INPUT": ("check_domain_reach", "check_domain_left"),
     "harness": ("check_no_verdict",),
 }
 """items of `arena tasks check`, each with the messages that it fails with; capitals stand for names of a task"""
@@ -867,7 +867,7 @@ MESSAGES: dict[str, Message] = {
         "an axis never changes",
         "axis {axis} is {value} in every case, though its domain is {domain}",
         "A kernel could compile the value in as a constant, be right in every case, and wrong elsewhere in the domain.",
-        "vary it, or make it a constant",
+        "vary it",
     ),
     "check_scalar_constant": Message(
         MessageSection.CHECK,
@@ -893,7 +893,7 @@ MESSAGES: dict[str, Message] = {
         "another task is the same",
         "is {other} under another name",
         "The same problem twice counts twice in every mean over tasks.",
-        "name what differs, or remove one",
+        "remove one",
     ),
     "check_axis_reach": Message(
         MessageSection.CHECK,
@@ -927,6 +927,14 @@ MESSAGES: dict[str, Message] = {
         "{name} is {reached} where the CPU platform runs a case; at least one must draw {wanted}",
         "What no case draws may be computed in any way: a sign may be taken for granted, and sums may overflow.",
         "add `fills`, or declare `domain`",
+    ),
+    "check_domain_left": Message(
+        MessageSection.CHECK,
+        (),
+        "numbers beyond the domain",
+        "{name} is {reached}, its domain is [{low}, {high}]",
+        "A kernel may rely on the domain that it is told.",
+        "correct either",
     ),
     "check_few_heldout": Message(
         MessageSection.CHECK,
@@ -1057,7 +1065,7 @@ MESSAGES: dict[str, Message] = {
         "an input makes no difference",
         "{ignored}",
         "The input was exchanged, and no output changed. A kernel that does not read it would be accepted.",
-        "add a case, or a reason under `exceptions`",
+        "add a case, or an exception",
     ),
     "check_arithmetic": Message(
         MessageSection.CHECK,
@@ -1067,7 +1075,7 @@ MESSAGES: dict[str, Message] = {
         "The tolerance must accept the declared arithmetic by a margin and reject the next shorter format. Products "
         "are found where the reference says `@` or `einsum`. An elementwise task with one rounding step has none: "
         "declare `exceptions: arithmetic:` with that reason.",
-        "write matrix products as `@`, or declare `exceptions: arithmetic:`",
+        "write products as `@`, or declare `exceptions: arithmetic:`",
     ),
     "check_bytes_uncounted": Message(
         MessageSection.CHECK,
@@ -1113,7 +1121,7 @@ MESSAGES: dict[str, Message] = {
         "there is no kernel that the task or another with its operator declares right",
         "Correctness, margins and mutants need a kernel that is right. A task given as PyTorch takes it from the task"
         " with the same operator.",
-        "add a baseline or an expert kernel",
+        "add a kernel",
     ),
     "check_margin": Message(
         MessageSection.CHECK,
@@ -1216,7 +1224,7 @@ MESSAGES: dict[str, Message] = {
         "timed cases are too short",
         "{long} of {cases} timed cases take 20 µs or more ({short} do not)",
         "Below 20 µs the launch is the largest part of a call, and a faster kernel hardly shows.",
-        "make them larger, or declare `latency_bound:`",
+        "enlarge them, or declare `latency_bound:`",
     ),
     "check_no_verdict": Message(
         MessageSection.CHECK,

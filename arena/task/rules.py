@@ -45,6 +45,8 @@ UNSTABLE_FORMS = (
 """`arena/task/numerics/unstable_forms.py` says what each is"""
 DOMAIN_OF, DOMAIN_REACH = "domain of ", 256.0
 """the least number whose square overflows float16"""
+BFLOAT16_REACH = 65536.0
+"""the least power of two that float16 cannot hold"""
 RULES = (
     TaskRule("finished"),
     TaskRule("kinds"),
@@ -69,7 +71,9 @@ RULES = (
         " none",
     ),
     TaskRule(
-        "sizes of AXIS", RuleLevel.STRICT, "a case that the CPU platform runs has each size that the axis lists in `values`"
+        "sizes of AXIS",
+        RuleLevel.STRICT,
+        "a case that the CPU platform runs has each size that the axis lists in `values`",
     ),
     TaskRule("held-out cases", RuleLevel.STRICT, f"at least {LEAST_HELDOUT} held-out cases"),
     TaskRule("held-out kinds", RuleLevel.STRICT, f"held-out cases of at least {LEAST_HELDOUT_KINDS} kinds"),
@@ -99,7 +103,8 @@ RULES = (
     TaskRule(
         f"{DOMAIN_OF}INPUT",
         RuleLevel.STRICT,
-        f"small cases draw numbers beyond ±{DOMAIN_REACH:g}, or half of their `domain`; a scalar has both signs",
+        f"small cases draw numbers beyond ±{DOMAIN_REACH:g}, in bfloat16 ±{BFLOAT16_REACH:.0f}, or half of their"
+        " `domain`; a scalar has both signs",
     ),
 )
 _LEVELS = {rule.name: rule.level for rule in RULES}

@@ -1,12 +1,12 @@
 """Check that cases draw the numbers that a task's inputs may hold: both signs, and magnitudes of some hundreds.
 
 No kernel is built. What no case holds may be computed in any way: a kernel that takes a scale for positive, or whose
-intermediate numbers overflow, passes. `domain:` of an input says where its range ends.
+intermediate numbers overflow, passes, and one that holds bfloat16 as float16. `domain:` of an input says where it ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,10 @@ from arena.checks.tasks.soundness import Draw
 from arena.judge.selection import emulation_work
 from arena.results.check import CheckItem
 from arena.results.messages import message
-from arena.task.definition import Arguments, InputSpec, ScalarSpec, Task, arguments
+from arena.task.definition import InputSpec, ScalarSpec, Task, arguments
 from arena.task.numerics.reference import Reference
 from arena.task.options import CPU_MAX_WORK
-from arena.task.rules import DOMAIN_OF, DOMAIN_REACH, RuleLevel
+from arena.task.rules import BFLOAT16_REACH, DOMAIN_OF, DOMAIN_REACH, RuleLevel
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _DRAWS = 3
 """as many as an evaluation has"""
 _LEAST_SCALAR = 1e-30
+_ROUNDED = 1.0 + 2.0**-8
+"""an end of the domain times this is as far as bfloat16 rounds it"""
 
 
 @dataclass(frozen=True)
@@ -49,53 +51,61 @@ def domain_items(task: Task, reference: Reference, level: RuleLevel, generator: 
     found = find_reach(task, reference, generator)
     for spec in task.inputs:
         if spec.name in found:
-            reached, wanted = found[spec.name], wanted_reach(spec)
-            seen = f"from {reached.low:.3g} to {reached.high:.3g}"
-            problem = ""
-            if not reached.covers(wanted):
-                wanting = f"{wanted.low:.3g} or less" if reached.low > wanted.low else f"{wanted.high:.3g} or more"
-                problem = message("check_domain_reach", name=spec.name, reached=seen, wanted=wanting)
+            problem, seen = "", ""
+            low, high = spec.domain
+            for where, reached, wanted in _compared(spec, found[spec.name]):
+                words = f"from {reached.low:.3g} to {reached.high:.3g}{where}"
+                seen = seen or words
+                if not Span(min(low, 0.0) * _ROUNDED, max(high, 0.0) * _ROUNDED).covers(reached):
+                    problem = message("check_domain_left", name=spec.name, reached=words, low=low, high=high)
+                if not problem and not reached.covers(wanted):
+                    wanting = f"{wanted.low:.3g} or less" if reached.low > wanted.low else f"{wanted.high:.3g} or more"
+                    problem = message("check_domain_reach", name=spec.name, reached=words, wanted=wanting)
             yield rule_item(task, level, f"{DOMAIN_OF}{spec.name}", problem, seen)
 
 
-def wanted_reach(spec: InputSpec) -> Span:
-    """Return how far draws of an input must reach: half of its range, but no further than `DOMAIN_REACH`.
+def _compared(spec: InputSpec, reached: Mapping[str, Span]) -> Iterator[tuple[str, Span, Span]]:
+    """Yield what an input reaches, and how far it must: in all dtypes, and in bfloat16, which float16 cannot hold."""
+    together = Span()
+    for span in reached.values():
+        together |= span
+    yield "", together, wanted_reach(spec, DOMAIN_REACH)
+    if "bfloat16" in reached:
+        yield " in bfloat16", reached["bfloat16"], wanted_reach(spec, BFLOAT16_REACH)
 
-    A scalar must have both signs where its range has.
+
+def wanted_reach(spec: InputSpec, most: float) -> Span:
+    """Return how far draws of an input must reach: half of its domain, but no further than `most`.
+
+    A scalar must have both signs where its domain has.
     """
     low, high = spec.domain
-    most = _LEAST_SCALAR if isinstance(spec, ScalarSpec) else DOMAIN_REACH
+    most = _LEAST_SCALAR if isinstance(spec, ScalarSpec) else most
     return Span(-min(most, max(-low, 0.0) / 2), min(most, max(high, 0.0) / 2))
 
 
-def find_reach(task: Task, reference: Reference, generator: torch.Generator) -> dict[str, Span]:
-    """Return how far each floating-point input reaches in the cases that the CPU platform runs."""
+def find_reach(task: Task, reference: Reference, generator: torch.Generator) -> dict[str, dict[str, Span]]:
+    """Return how far each floating-point input reaches in cases that the CPU platform runs, by its dtype there."""
     cases = [case for case in task.cases if emulation_work(arguments(task, case)) <= CPU_MAX_WORK]
-    found = {}
+    found: dict[str, dict[str, Span]] = {}
     for spec in task.inputs:
         if isinstance(spec, ScalarSpec) and spec.dtype == "float32":
             set_to = [float(case.values.get(spec.name, spec.value)) for case in cases]
-            found[spec.name] = Span(min(0.0, *set_to), max(0.0, *set_to))
+            found[spec.name] = {spec.dtype: Span(min(0.0, *set_to), max(0.0, *set_to))}
     for case in cases:
-        for name, reached in _of_case(reference, arguments(task, case), generator).items():
-            found[name] = found.get(name, Span()) | reached
+        for _ in range(_DRAWS):
+            draw = Draw.of(reference, arguments(task, case), generator)
+            for name, dtype, span in _spans(draw):
+                spans = found.setdefault(name, {})
+                spans[dtype] = spans.get(dtype, Span()) | span
     return found
 
 
-def _of_case(reference: Reference, worked_out: Arguments, generator: torch.Generator) -> dict[str, Span]:
-    """Return what the draws of one case reach together."""
-    first, *others = (_of_draw(Draw.of(reference, worked_out, generator)) for _ in range(_DRAWS))
-    for other in others:
-        first = {name: reached | other[name] for name, reached in first.items()}
-    return first
-
-
-def _of_draw(draw: Draw) -> dict[str, Span]:
-    """Return the least and the greatest finite number of each floating-point input."""
-    reached = {}
+def _spans(draw: Draw) -> Iterator[tuple[str, str, Span]]:
+    """Yield the name, the dtype and the least and greatest finite number of each floating-point input."""
     for name, values in draw.inputs.items():
         if values.is_floating_point() and values.itemsize > 1:
             numbers = values.double()
             finite = numbers[numbers.isfinite()]
-            reached[name] = Span(*(float(end) for end in finite.aminmax())) if finite.numel() else Span()
-    return reached
+            span = Span(*(float(end) for end in finite.aminmax())) if finite.numel() else Span()
+            yield name, str(values.dtype).removeprefix("torch."), span

@@ -55,6 +55,15 @@ def test_every_input_must_reach_far(folder: Path) -> None:
     assert set(outcomes(loaded(folder, heldout=HELDOUT + FAR)).values()) == {CheckOutcome.PASSED}
 
 
+def test_bfloat16_must_hold_what_float16_cannot(folder: Path) -> None:
+    wide = TASK.replace("[float32, float16]", "[float32, float16, bfloat16]")
+    near = HELDOUT + FAR + FAR.replace("float16", "bfloat16")
+    detail = checked(loaded(folder, wide, near))["domain of x"].detail
+    assert "in bfloat16" in detail and "draw -6.55e+04 or less" in detail
+    far = FAR.replace("float16", "bfloat16").replace("600", "1.0e+5")
+    assert set(outcomes(loaded(folder, wide, HELDOUT + FAR + far)).values()) == {CheckOutcome.PASSED}
+
+
 def test_half_of_a_domain_is_enough(folder: Path) -> None:
     kept = HELDOUT + FAR.replace(WIDE, "")
     for domain, outcome in (
@@ -65,6 +74,11 @@ def test_half_of_a_domain_is_enough(folder: Path) -> None:
     ):
         task = loaded(folder, TASK.replace(GAIN, f"{GAIN}, domain: {domain}"), kept)
         assert outcomes(task)["gain"] is outcome, domain
+
+
+def test_no_case_may_leave_the_domain(folder: Path) -> None:
+    task = loaded(folder, TASK.replace(GAIN, f"{GAIN}, domain: [0, 1.5]"))
+    assert "its domain is [0.0, 1.5]" in checked(task)["domain of gain"].detail
 
 
 def test_a_scalar_must_have_both_signs(folder: Path) -> None:

@@ -4,7 +4,8 @@
 // A thread of the baseline has one access of 2 or 4 bytes in flight: 2048 threads of a multiprocessor ask for 4 or 8
 // KiB at a time, where hiding the latency of memory takes about 32 KiB. Here they ask for 64 KiB, in an eighth or a
 // quarter of the loads and stores. `tanhf` has two branches, of which a wave with small and large values takes both;
-// tanh(u) = 1 - 2 / (1 + exp(2 u)) has none, and its absolute error of 2e-7 is far below the allowed one.
+// tanh(u) = 1 - 2 / (1 + exp(2 u)) has none. Its absolute error of 2e-7 is much of a number close to 0, where the first
+// two terms of the series are chosen.
 #include "task.h"
 
 constexpr int kThreads = 256;
@@ -15,11 +16,16 @@ struct alignas(V * sizeof(E)) Pack {
     E element[V];
 };
 
+// Below this the series u - u³ / 3 is within 2e-8 of u's tanh, relative to it.
+constexpr float kSmall = 0.02f;
+
 // Both ends are exact: exp is infinite or zero there.
 template <typename E>
 __device__ __forceinline__ E bounded(E element, float slope, float maximum) {
-    const float tail = __fdividef(2.0f, 1.0f + __expf(2.0f * slope * static_cast<float>(element)));
-    return static_cast<E>(maximum - maximum * tail);
+    const float u = slope * static_cast<float>(element);
+    const float tail = __fdividef(2.0f, 1.0f + __expf(2.0f * u));
+    const float series = u - u * u * u * (1.0f / 3.0f);
+    return static_cast<E>(maximum * (fabsf(u) < kSmall ? series : 1.0f - tail));
 }
 
 template <int V, typename E>
