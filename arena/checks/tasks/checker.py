@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from arena.checks.tasks.arithmetic import arithmetic_item
-from arena.checks.tasks.domains import domain_items
+from arena.checks.tasks.domains import domain_items, holds_usual_numbers
 from arena.checks.tasks.self_timing import SelfTiming
 from arena.checks.tasks.soundness import Draw, by_work, check_definition, unless_declared
 from arena.checks.tasks.stability import stability_items
@@ -112,13 +112,13 @@ class TaskChecker:
         yield from definition
         if definition[0].outcome is CheckOutcome.FAILED:
             return
-        told_apart = arithmetic_item(
-            [Draw.of(reference, arguments(self._task, case), generator) for case in small], generator
-        )
+        draws = [Draw.of(reference, arguments(self._task, case), generator) for case in small]
+        draws = [draw for draw in draws if holds_usual_numbers(draw)] or draws
+        told_apart = arithmetic_item(draws, generator)
         if told_apart is not None:
             yield unless_declared(self._task, told_apart)
         yield unread_item(self._task, reference, small, level_of(self._task), generator)
-        yield from work_items(self._task, reference, small, generator)
+        yield from work_items(self._task, reference, [draw.arguments.case for draw in draws], generator)
         yield from stability_items(self._task, reference, level_of(self._task), generator)
         yield from domain_items(self._task, reference, level_of(self._task), generator)
         kernel = self._task.trusted_kernel

@@ -101,6 +101,12 @@ def find_reach(task: Task, reference: Reference, generator: torch.Generator) -> 
     return found
 
 
+def holds_usual_numbers(draw: Draw) -> bool:
+    """Return whether no input is beyond `DOMAIN_REACH`: there sums overflow, and functions saturate."""
+    usual = Span(-DOMAIN_REACH, DOMAIN_REACH)
+    return all(usual.covers(span) for _, _, span in _spans(draw))
+
+
 def _spans(draw: Draw) -> Iterator[tuple[str, str, Span]]:
     """Yield the name, the dtype and the least and greatest finite number of each floating-point input."""
     for name, values in draw.inputs.items():
