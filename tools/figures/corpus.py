@@ -71,14 +71,14 @@ def mutants() -> str:
 
 
 def blind_faults() -> str:
-    """Return how many wrong kernels of an author who saw no case were rejected, then and now."""
+    """Return how many wrong kernels of authors who saw no case were rejected, then and now."""
     with (kept.ROOT / BLIND_FAULTS).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     first = sum(row["at_first_sight"] == "rejected" for row in rows)
     since = sum(row["with_cases_added_since"] == "rejected" for row in rows) - first
     tasks = len({row["task"] for row in rows})
     return (
-        f"An author who saw no case wrote {len(rows)} wrong kernels for {tasks} tasks drawn at random. The CPU "
+        f"Authors who saw no case wrote {len(rows)} wrong kernels for {tasks} tasks drawn at random. The CPU "
         f"platform rejected {100 * first / len(rows):.0f} % at first sight, and cases added since reject {since} more."
     )
 
