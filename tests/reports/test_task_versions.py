@@ -48,6 +48,17 @@ def test_nothing_holds_after_code_has_changed(folder: Path, file: str) -> None:
     assert held_cases(old, task, results(task)) == ()
 
 
+def test_all_holds_after_words_domains_and_exceptions_have_changed(folder: Path) -> None:
+    old = version_of(load_task(folder))
+    text = (folder / "task.yaml").read_text(encoding="utf-8")
+    eps = "value: 1.0e-6, domain: [0, .inf]"
+    assert eps in text
+    said = text.replace(eps, "value: 1.0e-6, domain: [0, 4], doc: added to the mean square")
+    assert all_holds(old, version_of(changed(folder, "task.yaml", f"{said}exceptions: {{margin: as close as its siblings}}\n")))
+    other = version_of(changed(folder, "task.yaml", text.replace(eps, "value: 1.0e-5, domain: [0, .inf]")))
+    assert not all_holds(old, other)
+
+
 def test_only_cases_that_are_still_timed_hold(folder: Path) -> None:
     before = load_task(folder)
     seen = (folder / "seen.yaml").read_text(encoding="utf-8")

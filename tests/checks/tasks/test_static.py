@@ -69,6 +69,7 @@ BROKEN = {
     "scale_up case": ("heldout", HELDOUT.replace("scale_up", "scale_down")),
     "reach of N": ("task", TASK.replace("[8, 4096]", "[8, 8192]")),
     "CPU reach of M": ("heldout", HELDOUT),
+    "sizes of D": ("task", TASK.replace("[64, 128]", "[64, 128, 256]")),
     "long structural case": ("heldout", HELDOUT.replace(STRUCTURE, "M: 4, N: 8, D: 64, dtype: float16")),
     "values case": ("heldout", HELDOUT),
 }
