@@ -54,7 +54,8 @@ def test_all_holds_after_words_domains_and_exceptions_have_changed(folder: Path)
     eps = "value: 1.0e-6, domain: [0, .inf]"
     assert eps in text
     said = text.replace(eps, "value: 1.0e-6, domain: [0, 4], doc: added to the mean square")
-    assert all_holds(old, version_of(changed(folder, "task.yaml", f"{said}exceptions: {{margin: as close as its siblings}}\n")))
+    excused = f"{said}exceptions: {{margin: as close as its siblings}}\n"
+    assert all_holds(old, version_of(changed(folder, "task.yaml", excused)))
     other = version_of(changed(folder, "task.yaml", text.replace(eps, "value: 1.0e-5, domain: [0, .inf]")))
     assert not all_holds(old, other)
 
