@@ -36,9 +36,9 @@ def descendants(first: int) -> set[int]:
 
 def children(process: int) -> Iterator[int]:
     """The children of a process as the kernel lists them; it may leave some out while others end (proc(5))."""
-    for listed in Path(f"/proc/{process}/task").glob("*/children"):
+    for thread in _threads(process):
         with suppress(OSError):
-            yield from map(int, listed.read_text(encoding="ascii").split())
+            yield from map(int, Path(f"/proc/{process}/task/{thread}/children").read_text(encoding="ascii").split())
 
 
 def start_time(process: int) -> str:
@@ -55,13 +55,17 @@ def is_dead(process: int) -> bool:
 
 def thread_states(process: int) -> Iterator[str]:
     """The state of each of its threads, a letter as proc(5) has it; of those that end meanwhile none."""
-    try:
-        threads = os.listdir(f"/proc/{process}/task")  # noqa: PTH208
-    except OSError:
-        return
-    for thread in threads:
+    for thread in _threads(process):
         if fields := _stat(f"/proc/{process}/task/{thread}/stat"):
             yield fields[_STATE]
+
+
+def _threads(process: int) -> list[str]:
+    """The names of its threads; none where it ends meanwhile, for which pathlib's `glob` raises."""
+    try:
+        return os.listdir(f"/proc/{process}/task")  # noqa: PTH208
+    except OSError:
+        return []
 
 
 def _stat(path: str) -> list[str]:

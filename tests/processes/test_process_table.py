@@ -47,6 +47,15 @@ def test_a_process_that_has_ended_has_nothing() -> None:
     assert descendants(ended.pid) == set() and list(children(ended.pid)) == []
 
 
+def test_a_process_that_ends_while_it_is_read_has_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object) -> list[str]:
+        raise ProcessLookupError
+
+    for name in ("listdir", "scandir"):
+        monkeypatch.setattr(os, name, gone)
+    assert list(children(os.getpid())) == [] and list(thread_states(os.getpid())) == []
+
+
 def test_a_name_may_hold_anything() -> None:
     """A parenthesis in it, a space, and what is no text: the fields begin after the last parenthesis."""
     script = "import ctypes, sys; ctypes.CDLL(None).prctl(15, b') Z 1 \\xff)'); print('named', flush=True); input()"
