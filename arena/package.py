@@ -77,7 +77,7 @@ def closure_files(roots: Iterable[str], *, without: Collection[str] = (), packag
 
     A module counts as needed where an import, also one inside a function, or a text names it: a text is how a child
     process is started (`-m arena.worker.fork_server`). Imports for type checkers alone do not run. Data are the files
-    that are no modules. They count where a module of the same top-level folder does, or where that folder has none.
+    that are no modules. They count where a module of their folder does, or of the nearest above that has modules.
     """
     modules = {_module_name(path, package): path for path in package_files(package) if path.suffix == ".py"}
     left, found = list(roots), set[str]()
@@ -90,10 +90,10 @@ def closure_files(roots: Iterable[str], *, without: Collection[str] = (), packag
         left += [parent] if parent else []
         named = _named_modules(modules[name].read_text(encoding="utf-8"))
         left += [module for text in named if (module := _nearest(text, modules)) not in ("", "arena")]
-    rooms = {_room(path, package) for path in modules.values()}
-    open_rooms = {_room(modules[name], package) for name in found}
+    folders = {path.parent for path in modules.values()}
+    needed = {modules[name].parent for name in found}
     others = (path for path in package_files(package) if path.suffix != ".py")
-    data = [path for path in others if (room := _room(path, package)) in open_rooms or room not in rooms]
+    data = [path for path in others if next(above for above in path.parents if above in folders) in needed]
     return sorted([*(modules[name] for name in found), *data])
 
 
@@ -103,12 +103,6 @@ def package_files(package: Path) -> Iterator[Path]:
         parts = path.relative_to(package).parts
         if path.is_file() and "__pycache__" not in parts and parts[0] != "data" and path.suffix != ".md":
             yield path
-
-
-def _room(path: Path, package: Path) -> str:
-    """Return the top-level folder of the package that a file lies in; empty for a file of the package itself."""
-    parts = path.relative_to(package).parts
-    return parts[0] if len(parts) > 1 else ""
 
 
 def _module_name(path: Path, package: Path) -> str:

@@ -82,7 +82,7 @@ DECIDES = (
 DECIDES_NOTHING = (
     *("reports/site.py", "reports/pages.py", "cli/tasks_check.py", "cli/app.py", "runs/serve/views.py"),
     *("checks/doctor/report.py", "agents/base.py", "runs/service/trial.py", "runs/runner.py"),
-    *("integrations/yardstick/table.py",),
+    *("integrations/yardstick/table.py", "runs/service/templates/TASK.md.j2", "checks/doctor/data/copy.hip"),
     *("checks/tasks/mutation.py", "checks/tasks/omissions.py", "checks/tasks/mutants/hip.py"),
     *("checks/tasks/mutant_items.py",),
     *("checks/tasks/probes.py", "integrations/importers/run.py", "integrations/asking.py", "api/client.py"),
