@@ -29,6 +29,12 @@ def emulation_work(worked_out: Arguments) -> float:
     return worked_out.flops + max(worked_out.num_bytes, worked_out.held_bytes)
 
 
+def cpu_cases(task: Task) -> tuple[Case, ...]:
+    """Return the cases that the CPU platform runs of each task, cheap ones first."""
+    work = {case.id: emulation_work(arguments(task, case)) for case in task.cases}
+    return tuple(sorted((c for c in task.cases if work[c.id] <= CPU_MAX_WORK), key=lambda case: work[case.id]))
+
+
 def with_made_up_case(task: Task, options: Options) -> Task:
     """Return the task; with `like` its only case is the one that this makes up. Raises `UsageError`."""
     if options.like is None:

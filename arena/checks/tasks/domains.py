@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from arena.checks.tasks.rules import rule_item
 from arena.checks.tasks.soundness import Draw
-from arena.judge.selection import emulation_work
+from arena.judge.selection import cpu_cases
 from arena.results.check import CheckItem
 from arena.results.messages import message
 from arena.task.definition import InputSpec, ScalarSpec, Task, arguments
 from arena.task.numerics.reference import Reference
-from arena.task.options import CPU_MAX_WORK
 from arena.task.rules import BFLOAT16_REACH, DOMAIN_OF, DOMAIN_REACH, RuleLevel
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def wanted_reach(spec: InputSpec, most: float) -> Span:
 
 def find_reach(task: Task, reference: Reference, generator: torch.Generator) -> dict[str, dict[str, Span]]:
     """Return how far each floating-point input reaches in cases that the CPU platform runs, by its dtype there."""
-    cases = [case for case in task.cases if emulation_work(arguments(task, case)) <= CPU_MAX_WORK]
+    cases = cpu_cases(task)
     found: dict[str, dict[str, Span]] = {}
     for spec in task.inputs:
         if isinstance(spec, ScalarSpec) and spec.dtype == "float32":

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from arena.judge.selection import emulation_work
+from arena.judge.selection import cpu_cases
 from arena.platforms.peaks import find_peaks
 from arena.results.check import CheckItem, CheckOutcome
 from arena.results.messages import message, within
@@ -103,7 +103,7 @@ def _strict_rules(task: Task) -> Iterator[tuple[str, str]]:
 
 def _cpu_reach(task: Task) -> Iterator[tuple[str, str]]:
     """Yield the rules of each axis on the CPU platform: a kernel that takes few of its sizes is wrong in some case."""
-    small = [case for case in task.cases if emulation_work(arguments(task, case)) <= CPU_MAX_WORK]
+    small = cpu_cases(task)
     for axis in task.axes:
         if axis.default is None and not axis.values:
             greatest = max((int(case.values[axis.name]) for case in small), default=0)
@@ -176,8 +176,8 @@ def _pinned(task: Task) -> str:
 
 
 def _too_few_small(task: Task) -> str:
-    for split, cases in ((Split.SEEN, task.seen), (Split.HELDOUT, task.heldout)):
-        small = sum(emulation_work(arguments(task, case)) <= CPU_MAX_WORK for case in cases)
+    for split in (Split.SEEN, Split.HELDOUT):
+        small = sum(case.split == split for case in cpu_cases(task))
         if small < _LEAST_SMALL:
             few = {"found": small, "split": split, "limit": CPU_MAX_WORK, "least": _LEAST_SMALL}
             return message("check_few_small_cases", **few)

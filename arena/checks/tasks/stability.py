@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from arena.checks.tasks.rules import rule_item
 from arena.checks.tasks.soundness import Draw
 from arena.judge.correctness.verify import check_outputs
-from arena.judge.selection import emulation_work
+from arena.judge.selection import cpu_cases, emulation_work
 from arena.results.check import CheckItem
 from arena.results.messages import message
 from arena.results.verdict import Status
 from arena.task.definition import Case, Task, arguments
 from arena.task.numerics.reference import Reference
-from arena.task.options import CPU_MAX_WORK
 from arena.task.rules import UNSTABLE, RuleLevel, reason_for
 
 if TYPE_CHECKING:
@@ -94,12 +93,9 @@ def _is_wanted(task: Task, operation: UnstableForm, reach: FormReach) -> bool:
 
 def _cases(task: Task) -> tuple[list[Case], list[Case]]:
     """Return the small cases, and larger ones that the CPU platform can run; those with fills of their own first."""
-    work = {case.id: emulation_work(arguments(task, case)) for case in task.cases}
-    ordered = sorted(
-        (case for case in task.cases if work[case.id] <= CPU_MAX_WORK),
-        key=lambda case: (not case.fills, work[case.id]),
-    )
-    small = [case for case in ordered if case.fills or work[case.id] <= _SMALL_WORK] or ordered[:1]
+    ordered = sorted(cpu_cases(task), key=lambda case: not case.fills)
+    small = [case for case in ordered if case.fills or emulation_work(arguments(task, case)) <= _SMALL_WORK]
+    small = small or ordered[:1]
     return small, [case for case in ordered if case not in small]
 
 
