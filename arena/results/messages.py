@@ -204,6 +204,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
     "independent": ("check_rows_dependent",),
     "drawn at once": ("check_inputs_drawn_singly",),
     "arithmetic": ("check_arithmetic",),
+    "well conditioned": ("check_ill_conditioned",),
     "work": ("check_bytes_wrong", "check_bytes_over_arguments", "check_bytes_uncounted"),
     "operations": ("check_operations_wrong",),
     "kernel": ("check_no_kernel",),
@@ -1077,6 +1078,14 @@ MESSAGES: dict[str, Message] = {
         "declare `exceptions: arithmetic:` with that reason.",
         "write products as `@`, or declare `exceptions: arithmetic:`",
     ),
+    "check_ill_conditioned": Message(
+        MessageSection.CHECK,
+        (),
+        "rounding decides",
+        "{case}: rounded otherwise, an honest answer is off by {error:.2g} times the tolerance; at most {most:g}",
+        "Before a softmax or a sigmoid, the sign of a small difference of large numbers decides.",
+        "draw smaller weights",
+    ),
     "check_bytes_uncounted": Message(
         MessageSection.CHECK,
         (),
@@ -1088,7 +1097,7 @@ MESSAGES: dict[str, Message] = {
     "check_bytes_wrong": Message(
         MessageSection.CHECK,
         (),
-        "declared bytes are wrong",
+        "bytes are wrong",
         "declared {declared:.4g} bytes, counted {counted:.4g} in {case}; the quotient may be {low:g} to {high:g}",
         "The least time of a call, by which impossible timings are refused, follows from `work`. The reference moves "
         "another amount of memory than declared.",
@@ -1097,7 +1106,7 @@ MESSAGES: dict[str, Message] = {
     "check_bytes_over_arguments": Message(
         MessageSection.CHECK,
         (),
-        "declared bytes exceed the arguments",
+        "bytes exceed the arguments",
         "declared {declared:.4g} bytes, all arguments hold {held:.4g} in {case}; at most {most:g} times that is "
         "allowed",
         "The least time of a call, by which impossible timings are refused, follows from `work`. More bytes are "

@@ -59,6 +59,7 @@ RULES = (
     TaskRule(IGNORES),
     TaskRule("drawn at once"),
     TaskRule("arithmetic"),
+    TaskRule("well conditioned"),
     TaskRule("work"),
     TaskRule("operations"),
     TaskRule("margin"),

@@ -65,11 +65,11 @@ def _below(draws: Sequence[Draw], name: str) -> tuple[str, float]:
 
 def _error(draw: Draw, number_format: str, *, everywhere: bool = False) -> float:
     found = draw.reference.in_arithmetic(draw.arguments, draw.inputs, number_format, everywhere=everywhere)
-    return _check(draw, found)
+    return error_over_tolerance(draw, found)
 
 
-def _check(draw: Draw, found: Tensors) -> float:
-    """Worst error over tolerance of these results, rounded to the outputs' dtypes; other outputs are right."""
+def error_over_tolerance(draw: Draw, found: Tensors) -> float:
+    """Return the worst of these results, rounded to the outputs' dtypes; outputs that are not close are right."""
     answers = {**draw.answers, **{name: found[name].to(draw.answers[name].dtype) for name in _close(draw)}}
     checked: OutputCheck = check_outputs(draw.arguments, draw.reference, draw.inputs, answers, draw.expected)
     if checked.status is Status.PASSED:

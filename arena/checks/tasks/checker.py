@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from arena.checks.tasks.arithmetic import arithmetic_item
+from arena.checks.tasks.conditioning import conditioning_item
 from arena.checks.tasks.domains import domain_items, holds_usual_numbers
 from arena.checks.tasks.self_timing import SelfTiming
 from arena.checks.tasks.soundness import Draw, by_work, check_definition, unless_declared
@@ -117,6 +118,9 @@ class TaskChecker:
         told_apart = arithmetic_item(draws, generator)
         if told_apart is not None:
             yield unless_declared(self._task, told_apart)
+        rounding = conditioning_item(self._task, reference, generator)
+        if rounding is not None:
+            yield rounding
         yield unread_item(self._task, reference, small, level_of(self._task), generator)
         yield from work_items(self._task, reference, [draw.arguments.case for draw in draws], generator)
         yield from stability_items(self._task, reference, level_of(self._task), generator)

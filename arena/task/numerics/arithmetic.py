@@ -86,15 +86,16 @@ def rounded(values: torch.Tensor, number_format: str) -> torch.Tensor:
     return single.to(values.dtype)
 
 
-def truncated(product: torch.Tensor, lost: float) -> torch.Tensor:
+def truncated(product: torch.Tensor, lost: float, seed: int | None = None) -> torch.Tensor:
     """Return a product with every other result nearer to zero, by `2 * lost` times the root mean square of its row.
 
     What a sum loses differs from element to element, between nothing and twice the mean: were all to lose the same, a
     softmax would not see it. A result that is small because its terms cancel has lost as much as its neighbours.
+    `seed`: each loses a share of its own, as sums in another order do.
     """
     size = product.square().mean(-1, keepdim=True).sqrt() if product.ndim else product.abs()
     places = torch.arange(product.shape[-1] if product.ndim else 1, device=product.device)
-    shares = 2 * lost * (1 - places % 2)
+    shares = 2 * lost * (1 - places % 2 if seed is None else _chances(product, seed))
     return (product - product.sign() * shares * size).reshape(product.shape)
 
 
@@ -104,10 +105,13 @@ def _moved(values: torch.Tensor, number_format: str, seed: int) -> torch.Tensor:
     No kernel rounds what is exact: operands that come in the format, ones and zeros.
     """
     unit = torch.ldexp(torch.ones_like(values), torch.frexp(values).exponent - SIGNIFICANT_BITS[number_format])
-    generator = torch.Generator(values.device).manual_seed(seed)
-    chance = torch.rand(values.shape, dtype=values.dtype, device=values.device, generator=generator)
     exact = rounded(values, number_format) == values
-    return torch.where(exact, values, values + unit * (chance - 0.5))
+    return torch.where(exact, values, values + unit * (_chances(values, seed) - 0.5))
+
+
+def _chances(values: torch.Tensor, seed: int) -> torch.Tensor:
+    generator = torch.Generator(values.device).manual_seed(seed)
+    return torch.rand(values.shape, dtype=values.dtype, device=values.device, generator=generator)
 
 
 class UncompiledMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -121,7 +125,8 @@ class UncompiledMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 class RoundedProducts(UncompiledMode):
     """Rounds the floating-point operands of every matrix product, and adds up as a matrix unit; `products` counts.
 
-    `dither`: the seed by which operands are first moved, and so rounded as in some other kernel; None: they are not.
+    `dither`: the seed by which operands are first moved, and so rounded as in some other kernel, and by which sums lose
+    other shares; None: they are not.
     """
 
     def __init__(self, number_format: str, sums: Accumulation = FLOAT32_SUMS, dither: int | None = None) -> None:
@@ -138,16 +143,18 @@ class RoundedProducts(UncompiledMode):
         if not places or not all(args[place].is_floating_point() for place in places):
             return func(*args, **(kwargs or {}))
         given = list(args)
+        seed = None if self._dither is None else self._dither + 3 * self.products
         for operand, place in enumerate(places):
-            if self._dither is not None:
-                given[place] = _moved(given[place], self._format, self._dither + 2 * self.products + operand)
+            if seed is not None:
+                given[place] = _moved(given[place], self._format, seed + operand)
             given[place] = rounded(given[place], self._format)
         self.products += 1
         first, last = (given[place] for place in places)
         product = func(*given, **(kwargs or {}))
         if self._sums.exact(first, last, product):
             return product
-        return truncated(product, self._sums.lost(last[0].numel() if name == "convolution" else first.shape[-1]))
+        lost = self._sums.lost(last[0].numel() if name == "convolution" else first.shape[-1])
+        return truncated(product, lost, None if seed is None else seed + len(places))
 
 
 class RoundedResults(UncompiledMode):

@@ -94,15 +94,25 @@ class Reference:
         }
 
     def in_arithmetic(
-        self, arguments: Arguments, inputs: Mapping[str, torch.Tensor], number_format: str, *, everywhere: bool = False
+        self,
+        arguments: Arguments,
+        inputs: Mapping[str, torch.Tensor],
+        number_format: str,
+        *,
+        everywhere: bool = False,
+        dither: int | None = None,
     ) -> dict[str, torch.Tensor]:
-        """Return the results in float32, with operands of matrix products rounded; or, `everywhere`, all results."""
-        return self._rounded(arguments, inputs, number_format, everywhere=everywhere)[0]
+        """Return the results in float32, with operands of matrix products rounded; or, `everywhere`, all results.
+
+        `dither`: a seed by which operands are first moved by up to half a unit, as if rounded in another kernel.
+        """
+        seed = None if dither is None else _SEED * dither
+        return self._rounded(arguments, inputs, number_format, everywhere=everywhere, dither=seed)[0]
 
     def _otherwise(self, arguments: Arguments, inputs: Mapping[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
         """Return the results with operands rounded as in other kernels, always in the same ways."""
         return [
-            self._rounded(arguments, inputs, arguments.operand_format, dither=_SEED * way)[0]
+            self.in_arithmetic(arguments, inputs, arguments.operand_format, dither=way)
             for way in range(1, _OTHER_WAYS + 1)
         ]
 
