@@ -5,13 +5,13 @@ from typing import Any
 import torch
 
 from arena.semantics.chunks import chunk_rows, gather_chunks
-from arena.semantics.decay import draw_gated_chunks
+from arena.semantics.decay import GATE_FLOOR, draw_gated_chunks
 from arena.semantics.ragged import at_once
 
 
 def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:
     """Random lengths, their chunks, and log-decays by channel, summed within chunks."""
-    return draw_gated_chunks(case, generator, count)
+    return draw_gated_chunks(case, generator, count, GATE_FLOOR / case["chunk_size"])
 
 
 def reference(

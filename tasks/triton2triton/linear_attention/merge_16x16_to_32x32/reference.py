@@ -4,6 +4,15 @@ import torch
 from torch.nn.functional import pad
 
 
+def unread(a: torch.Tensor, diag_inverse: torch.Tensor) -> dict[str, torch.Tensor]:
+    """What lies above the diagonal of a block."""
+    token = torch.arange(a.shape[-3], device=a.device)[:, None, None]
+    return {
+        "a": (torch.arange(32, device=a.device) >= token % 32).expand_as(a),
+        "diag_inverse": (torch.arange(16, device=a.device) > token % 16).expand_as(diag_inverse),
+    }
+
+
 def reference(a: torch.Tensor, diag_inverse: torch.Tensor) -> torch.Tensor:
     """a, inverse: (batch, seq_len, num_heads, 32); diag_inverse: (batch, seq_len, num_heads, 16)."""
     batch, seq_len, num_heads, _ = a.shape
