@@ -15,6 +15,7 @@ from arena.cli import (
     Unforeseen,
     agents,
     audit,
+    capture,
     clean,
     compare,
     doctor,
@@ -108,6 +109,7 @@ app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("portability", epilog=portability.EXAMPLES)(portability.portability)
 app.command("regrade", epilog=regrade.EXAMPLES)(regrade.regrade)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
+app.command("capture", epilog=capture.EXAMPLES, context_settings=capture.CONTEXT)(capture.capture)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("site", epilog=site.EXAMPLES)(site.site)
 app.command("mcp", epilog=mcp.EXAMPLES)(mcp.mcp)

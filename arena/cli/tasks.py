@@ -156,20 +156,33 @@ def release(
 
 @app.command(
     "new",
-    epilog=examples("arena tasks new hip2hip my_kernel", "arena tasks new triton2triton my_norm --suite normalization"),
+    epilog=examples(
+        "arena tasks new hip2hip my_kernel",
+        "arena tasks new triton2triton my_norm --suite normalization",
+        "arena tasks new triton2triton my_norm --from capture.json   # of `arena capture`",
+    ),
 )
 def new(
     task_type: Annotated[str, typer.Argument(help="hip2hip, triton2triton, torch2hip or torch2triton.")],
     name: Annotated[str, typer.Argument(help="The task's name, which is also that of its entry.")],
     suite: Annotated[str, typer.Option(help="The folder below the task type.")] = "modules",
+    calls: Annotated[
+        Path | None,
+        typer.Option("--from", help="Calls of `arena capture`: their arguments, sizes and counts begin the task."),
+    ] = None,
     tasks_dir: TasksDirs = None,
 ) -> None:
     """Write a new task that loads, and list what to fill in."""
+    from arena.task.corpus.captured_calls import read_calls
+    from arena.task.corpus.from_calls import task_from_calls
     from arena.task.corpus.scaffolding import scaffold
     from arena.task.corpus.task_folder import TASKS
 
     place = (tasks_dir or [TASKS])[0]
-    made = scaffold(task_type, suite, name, place)
+    if calls is None:
+        made = scaffold(task_type, suite, name, place)
+    else:
+        made = task_from_calls(read_calls(calls), task_type, suite, name, place)
     out.print(f"wrote {made.folder}; to fill in:", soft_wrap=True)
     for line in made.todo:
         out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)

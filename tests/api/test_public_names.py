@@ -28,7 +28,7 @@ NAMES = {
         "Task",
         "Workspace",
     ),
-    *("compare", "evaluate", "list_tasks", "load_run", "load_task", "report", "run"),
+    *("capture", "compare", "evaluate", "list_tasks", "load_run", "load_task", "report", "run"),
 }
 
 

@@ -1,0 +1,256 @@
+"""A new task from captured calls: axes from sizes that vary together, and a case for each kind of call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from arena.errors import UsageError
+from arena.task.corpus.captured_calls import CapturedCalls, TensorSeen
+from arena.task.corpus.scaffolding import TODO, Scaffold, scaffold, unfinished
+from arena.task.corpus.task_folder import DEFINITION, HELDOUT, TASKS
+from arena.task.definition import FLOATING
+
+_SEEN = 5
+"""the most timed cases of a split"""
+_LEAST = 5
+"""cases of a split"""
+_LEAST_DOMAIN = 4 * _LEAST
+"""so that there are as many sizes of an axis"""
+_FILLS = {"bool": "{bernoulli: 0.5}"}
+_OUTPUT = "out"
+_WIDTH = 118
+_SCALARS = {bool: "bool", int: "int32", float: "float32"}
+Sizes = tuple[int | None, ...]
+"""of one dimension in each kind of call; None where the tensor was left out"""
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    name: str
+    argument: str
+    """its name in the calls, where an item of a list has a dot"""
+    shape: tuple[str, ...]
+    dtype: str
+    optional: bool
+    changed: bool
+    strided: str
+    """strides that were seen, where some were not dense"""
+
+
+def task_from_calls(calls: CapturedCalls, task_type: str, suite: str, name: str, root: Path = TASKS) -> Scaffold:
+    """Write a new task with the arguments, results and sizes of captured calls, and TODO for what they do not say.
+
+    Raises `UsageError` as `scaffold` does, and where the calls pass no tensor.
+    """
+    drawn = _Definition(calls)
+    made = scaffold(task_type, suite, name, root)
+    files = {DEFINITION: drawn.text(name), **drawn.cases(), **drawn.code(name, made.folder)}
+    for file, text in files.items():
+        (made.folder / file).write_text(text, encoding="utf-8")
+    return Scaffold(made.folder, unfinished(made.folder))
+
+
+class _Definition:
+    def __init__(self, calls: CapturedCalls) -> None:
+        self._calls = calls
+        self._axes: dict[Sizes, str] = {}
+        self._dtypes: dict[tuple[str | None, ...], str] = {}
+        given = [self._tensor(name, seen) for name, seen in calls.tensors()]
+        returned = [self._tensor(name, seen) for name, seen in self._results()]
+        self._outputs = returned or [tensor for tensor in given if tensor.changed]
+        self._inputs = [tensor for tensor in given if tensor not in self._outputs]
+        if not self._inputs or not self._outputs:
+            raise UsageError(f"the calls of {calls.function} pass no tensor, or return and change none")
+        if not self._axes:
+            raise UsageError(f"all sizes in the calls of {calls.function} are 1: capture larger ones")
+        self._scalars = {name: values for name, values in calls.scalars() if None not in values}
+
+    def _results(self) -> Iterator[tuple[str, list[TensorSeen | None]]]:
+        """Yield the tensors that every call returned."""
+        most = max(len(alike.results) for alike in self._calls.alike)
+        for number in range(most):
+            found = [alike.results[number] if number < len(alike.results) else None for alike in self._calls.alike]
+            seen = [value if isinstance(value, TensorSeen) else None for value in found]
+            if any(seen):
+                yield _OUTPUT if most == 1 else f"{_OUTPUT}{number}", seen
+
+    def _tensor(self, name: str, seen: Sequence[TensorSeen | None]) -> _Tensor:
+        plain = name.replace(".", "_")
+        rank = max(len(one.shape) for one in seen if one)
+        sizes = [
+            tuple(one.shape[dim] if one and len(one.shape) == rank else None for one in seen) for dim in range(rank)
+        ]
+        shape = tuple(self._axis(f"{plain}_{dim}", of_dim) for dim, of_dim in enumerate(sizes))
+        strides = next((one.strides for one in seen if one and one.strides), None)
+        changed = any(one.mutated for one in seen if one)
+        said = f"strides {list(strides)} were seen" if strides else ""
+        return _Tensor(
+            plain,
+            name,
+            shape,
+            self._dtype(tuple(one.dtype if one else None for one in seen)),
+            None in seen,
+            changed,
+            said,
+        )
+
+    def _axis(self, name: str, sizes: Sizes) -> str:
+        """Return the axis of these sizes, one that always agreed where both are known; 1 where all are."""
+        if set(sizes) == {1}:
+            return "1"
+        for known, axis in self._axes.items():
+            both = [(a, b) for a, b in zip(known, sizes, strict=True) if a is not None and b is not None]
+            if both and all(a == b for a, b in both):
+                merged = tuple(a if a is not None else b for a, b in zip(known, sizes, strict=True))
+                self._axes = {merged if key == known else key: value for key, value in self._axes.items()}
+                return axis
+        self._axes[sizes] = name
+        return name
+
+    def _dtype(self, dtypes: tuple[str | None, ...]) -> str:
+        """Return a dtype, or `$` and the variable that it is a value of: numbers that are floating may be of others."""
+        known = {dtype for dtype in dtypes if dtype}
+        if len(known) == 1 and not known <= set(FLOATING):
+            return known.pop()
+        for others, variable in self._dtypes.items():
+            if all(a == b for a, b in zip(others, dtypes, strict=True) if a and b):
+                return f"${variable}"
+        self._dtypes[dtypes] = "dtype" if not self._dtypes else f"dtype{len(self._dtypes) + 1}"
+        return f"${self._dtypes[dtypes]}"
+
+    def text(self, name: str) -> str:
+        """Return task.yaml."""
+        function = self._calls.function
+        lines = [
+            "# Every line that says TODO wants an answer; `arena tasks check` refuses the task while one is left.",
+            f"name: {name}",
+            f"# {TODO}: say exactly what is computed: the formula, the arithmetic, what happens at the edges.",
+            "summary: >-",
+            f"  {TODO}. What {function} computes.",
+            f"entry: {name}",
+            f"# {TODO}: the file and commit that define it.",
+            f"source: {json.dumps(f'{TODO}: {function}, {self._calls.calls} calls on {self._calls.device}')}",
+            f"# {TODO}: names, and the range on which a kernel must be right. Sizes that always agreed share an axis.",
+            "axes:",
+            *(f"  {axis}: {{doc: {TODO}, domain: [1, {_domain(sizes)}]}}" for sizes, axis in self._axes.items()),
+            "dtypes:",
+            *(f"  {variable}: [{', '.join(_distinct(dtypes))}]" for dtypes, variable in self._dtypes.items()),
+            f"# {TODO}: fills with which every input makes a difference; `mutable: true` for what a call changes.",
+            "inputs:",
+            *(self._input(tensor) for tensor in self._inputs),
+            *(
+                f"  {scalar}: {{scalar: {_SCALARS[type(values[0])]}, value: {_yaml(values[0])}}}"
+                for scalar, values in self._numbers()
+            ),
+            *self._left_out(),
+            "outputs:",
+            *(self._output(tensor) for tensor in self._outputs),
+            f"# {TODO}: the operations of one call; what a call returned, or else what it changed, is an output.",
+            "work: {flops: 1}",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _input(self, tensor: _Tensor) -> str:
+        fill = _FILLS.get(tensor.dtype, "normal" if tensor.dtype.startswith("$") else "{integers: [0, 2]}")
+        extra = ", optional: true" if tensor.optional else ""
+        extra += ", mutable: true" if tensor.changed else ""
+        note = f"  # {TODO}: {tensor.strided}" if tensor.strided else ""
+        return (
+            f"  {tensor.name}: {{shape: [{', '.join(tensor.shape)}], dtype: {tensor.dtype}, fill: {fill}{extra}}}{note}"
+        )
+
+    def _output(self, tensor: _Tensor) -> str:
+        return f"  {tensor.name}: {{shape: [{', '.join(tensor.shape)}], dtype: {tensor.dtype}}}"
+
+    def _numbers(self) -> Iterator[tuple[str, list[bool | int | float]]]:
+        for name, values in self._scalars.items():
+            numbers = [value for value in values if isinstance(value, bool | int | float)]
+            if len(numbers) == len(values):
+                yield name.replace(".", "_"), numbers
+
+    def _left_out(self) -> Iterator[str]:
+        kept = {tensor.name for tensor in (*self._inputs, *self._outputs)} | {name for name, _ in self._numbers()}
+        names = dict.fromkeys(name for alike in self._calls.alike for name in alike.arguments)
+        left = [name for name in names if name.replace(".", "_") not in kept]
+        if left:
+            yield f"# {TODO}: neither tensors nor numbers, so left out: {', '.join(left)}"
+
+    def cases(self) -> dict[str, str]:
+        """Return seen.yaml with the most frequent kinds of call, and heldout.yaml with the others."""
+        counts: dict[str, int] = {}
+        for number, alike in enumerate(self._calls.alike):
+            text = json.dumps(self._case(number))
+            counts[text] = counts.get(text, 0) + alike.calls
+        ordered = sorted(counts.items(), key=lambda item: -item[1])
+        share = {text: f"{calls} of {self._calls.calls} calls" for text, calls in ordered}
+        texts = [text for text, _ in ordered]
+        edge = {"kind": "edge", **dict.fromkeys(self._axes.values(), 1)} | self._firsts()
+        seen = [_line({**json.loads(text), "timed": True, "note": share[text]}) for text in texts[:_SEEN]]
+        others = [{"kind": "production", **json.loads(text), "note": share[text]} for text in texts[_SEEN:]]
+        others.insert(0, edge)
+        new = self._sizes_without_a_call(json.loads(texts[0]))
+        seen += [_line(case) for case in islice(new, max(0, _LEAST - len(seen)))]
+        others += [{"kind": "scale_down", **case} for case in islice(new, max(0, _LEAST - len(others)))]
+        asked = f"# {TODO}: small ones for the CPU platform; sizes of 20 µs or more are `timed: true`, at most five.\n"
+        kinds = f"# {TODO}: cases of more kinds, as docs/contribute/new-task.md has them.\n"
+        return {"seen.yaml": asked + "".join(seen), HELDOUT: kinds + "".join(map(_line, others))}
+
+    def _sizes_without_a_call(self, case: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield cases that differ from all others along the first axis, the least sizes first."""
+        sizes, axis = next(iter(self._axes.items()))
+        for size in set(range(2, _domain(sizes) + 1)) - set(sizes):
+            yield {**case, axis: size, "note": f"{TODO}: no call had it"}
+
+    def _firsts(self) -> dict[str, str]:
+        return {variable: _distinct(dtypes)[0] for dtypes, variable in self._dtypes.items()}
+
+    def _case(self, number: int) -> dict[str, Any]:
+        alike = self._calls.alike[number]
+        case: dict[str, Any] = {axis: sizes[number] or _greatest(sizes) for sizes, axis in self._axes.items()}
+        case |= {name: dtypes[number] or _distinct(dtypes)[0] for dtypes, name in self._dtypes.items()}
+        case |= {name: values[number] for name, values in self._numbers() if values[number] != values[0]}
+        given = {name for name, value in alike.arguments.items() if isinstance(value, TensorSeen)}
+        absent = [tensor.name for tensor in self._inputs if tensor.optional and tensor.argument not in given]
+        return case | ({"omit": absent} if absent else {})
+
+    def code(self, name: str, folder: Path) -> dict[str, str]:
+        """Return reference.py, and the kernel's file where the task has one, without their bodies."""
+        names = [tensor.name for tensor in self._inputs] + [scalar for scalar, _ in self._numbers()]
+        reference = (
+            f'"""{TODO}: what is computed, and its source."""\n\n\n'
+            f'def reference({", ".join(names)}):\n    """{TODO}."""\n    raise NotImplementedError\n'
+        )
+        files = {"reference.py": reference}
+        if (folder / "kernel.py").is_file():
+            given = ", ".join([*names, *(tensor.name for tensor in self._outputs)])
+            stub = f'"""{TODO}: how the work is split."""\n\n\ndef {name}({given}):\n    raise NotImplementedError\n'
+            files["kernel.py"] = stub
+        return files
+
+
+def _greatest(sizes: Sizes) -> int:
+    return max(size for size in sizes if size is not None)
+
+
+def _domain(sizes: Sizes) -> int:
+    return max(_LEAST_DOMAIN, 2 * _greatest(sizes))
+
+
+def _distinct(dtypes: Sequence[str | None]) -> list[str]:
+    return list(dict.fromkeys(dtype for dtype in dtypes if dtype))
+
+
+def _yaml(value: object) -> str:
+    return yaml.safe_dump(value, default_flow_style=True).removesuffix("\n...\n").strip()
+
+
+def _line(case: Mapping[str, Any]) -> str:
+    text = yaml.safe_dump(dict(case), default_flow_style=True, sort_keys=False, width=_WIDTH, allow_unicode=True)
+    return "- " + text.strip().replace("\n", "\n  ") + "\n"
