@@ -9,7 +9,6 @@ from importlib import import_module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from arena.agents.base import Agent, Submission, Workspace
-    from arena.api.capture import capture
     from arena.api.client import AsyncClient, Client
     from arena.api.evaluation import Judge, evaluate
     from arena.api.result import Result
@@ -36,7 +35,6 @@ _HOMES = {
     "Submission": "agents.base",
     "Task": "task.definition",
     "Workspace": "agents.base",
-    "capture": "api.capture",
     "compare": "api.runs",
     "evaluate": "api.evaluation",
     "list_tasks": "api.tasks",
@@ -59,7 +57,6 @@ __all__ = [
     "Submission",
     "Task",
     "Workspace",
-    "capture",
     "compare",
     "evaluate",
     "list_tasks",

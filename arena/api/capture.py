@@ -114,7 +114,8 @@ def capture(target: str) -> Iterator[CallRecorder]:
         UsageError: the function is not there, or was not called.
 
     Examples:
-        >>> with arena.capture("torch.nn.functional:gelu") as recorder:  # doctest: +SKIP
+        >>> from arena.api.capture import capture
+        >>> with capture("torch.nn.functional:gelu") as recorder:  # doctest: +SKIP
         ...     model(batch)
         >>> recorder.calls().write("capture.json")  # doctest: +SKIP
     """

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from typer.testing import CliRunner
 
-import arena
+from arena.api.capture import capture
 from arena.cli.app import app
 from arena.errors import FileError, UsageError
 from arena.task.corpus.captured_calls import OtherSeen, ScalarSeen, TensorSeen, read_calls
@@ -55,7 +55,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
 
 
 def test_calls_alike_are_counted_wherever_the_function_is_held(engine: types.ModuleType) -> None:
-    with arena.capture(f"{ENGINE}:norm") as recorder:
+    with capture(f"{ENGINE}:norm") as recorder:
         for size in (4, 4, 8):
             sys.modules[USER].norm(torch.ones(2, size), torch.ones(size))
         engine.norm(torch.ones(8, 2).t(), None, 0.5)
@@ -73,7 +73,7 @@ def test_calls_alike_are_counted_wherever_the_function_is_held(engine: types.Mod
 
 
 def test_items_of_lists_and_what_changes_are_seen(engine: types.ModuleType) -> None:
-    with arena.capture(f"{ENGINE}:add_into") as recorder:
+    with capture(f"{ENGINE}:add_into") as recorder:
         engine.add_into(torch.zeros(3), [torch.ones(3), torch.ones(1)])
     given = recorder.calls().alike[0].arguments
     assert list(given) == ["out", "parts.0", "parts.1"]
@@ -81,17 +81,17 @@ def test_items_of_lists_and_what_changes_are_seen(engine: types.ModuleType) -> N
 
 
 def test_methods_are_recorded_without_their_object(engine: types.ModuleType) -> None:
-    with arena.capture(f"{ENGINE}:Layer.forward") as recorder:
+    with capture(f"{ENGINE}:Layer.forward") as recorder:
         assert bool((Layer().forward(torch.ones(2), causal=False) == -1).all())
     assert recorder.calls().alike[0].arguments == {"x": TensorSeen((2,), "float32"), "causal": ScalarSeen(False)}
-    with arena.capture(f"{ENGINE}:Layer.doubled") as recorder:
+    with capture(f"{ENGINE}:Layer.doubled") as recorder:
         assert bool((Layer().doubled(torch.ones(2)) == 2).all())
     assert isinstance(vars(Layer)["doubled"], staticmethod)
     assert list(recorder.calls().alike[0].arguments) == ["x"]
 
 
 def test_functions_without_a_signature_have_numbered_arguments() -> None:
-    with arena.capture("torch.nn.functional:gelu") as recorder:
+    with capture("torch.nn.functional:gelu") as recorder:
         F.gelu(torch.ones(3), approximate="tanh")
     assert list(recorder.calls().alike[0].arguments) == ["arg0", "approximate"]
 
@@ -106,7 +106,7 @@ def test_a_triton_kernel_is_recorded_at_its_launches(engine: types.ModuleType) -
             launched.append((args, options))
 
     engine.kernel = Kernel()  # type: ignore[attr-defined]
-    with arena.capture(f"{ENGINE}:kernel") as recorder:
+    with capture(f"{ENGINE}:kernel") as recorder:
         engine.kernel.run(torch.ones(3), 2.0, grid=(1,), warmup=False, BLOCK=64, num_warps=4)
         engine.kernel.run(torch.ones(3), 2.0, grid=(1,), warmup=True, BLOCK=64)
     assert "run" not in vars(engine.kernel) and len(launched) == 2
@@ -125,12 +125,12 @@ def test_a_triton_kernel_is_recorded_at_its_launches(engine: types.ModuleType) -
     ],
 )
 def test_a_target_that_is_none_is_named(engine: types.ModuleType, target: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said), arena.capture(target):
+    with pytest.raises(UsageError, match=said), capture(target):
         pass
 
 
 def test_a_function_that_was_not_called_says_what_to_do(engine: types.ModuleType) -> None:
-    with arena.capture(f"{ENGINE}:norm") as recorder:
+    with capture(f"{ENGINE}:norm") as recorder:
         pass
     with pytest.raises(UsageError, match="was not called in this process: name it as"):
         recorder.calls()
@@ -138,7 +138,7 @@ def test_a_function_that_was_not_called_says_what_to_do(engine: types.ModuleType
 
 def test_a_task_begins_from_captured_calls(engine: types.ModuleType, tmp_path: Path) -> None:
     """Sizes that agree share an axis; the most frequent calls are seen cases, with their count; it loads."""
-    with arena.capture(f"{ENGINE}:norm") as recorder:
+    with capture(f"{ENGINE}:norm") as recorder:
         for rows, times in ((3, 4), (5, 3), (7, 2), (9, 1), (11, 1), (13, 1)):
             for _ in range(times):
                 engine.norm(torch.ones(rows, 40), torch.ones(40), 1e-5 if rows == 5 else 1e-6)
@@ -159,7 +159,7 @@ def test_a_task_begins_from_captured_calls(engine: types.ModuleType, tmp_path: P
 
 
 def test_what_a_call_changes_is_its_output_where_it_returns_nothing(engine: types.ModuleType, tmp_path: Path) -> None:
-    with arena.capture(f"{ENGINE}:add_into") as recorder:
+    with capture(f"{ENGINE}:add_into") as recorder:
         engine.add_into(torch.zeros(30), [torch.ones(30)])
     made = task_from_calls(recorder.calls(), "triton2triton", "suite", "add_into", tmp_path)
     task = load_task(made.folder)
@@ -188,6 +188,6 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_neither_tensor_nor_number_is_named(engine: types.ModuleType) -> None:
-    with arena.capture(f"{ENGINE}:norm") as recorder:
+    with capture(f"{ENGINE}:norm") as recorder:
         engine.norm(torch.ones(2, 2), None, out=Layer())
     assert recorder.calls().alike[0].arguments["out"] == OtherSeen("Layer")

@@ -28,7 +28,7 @@ NAMES = {
         "Task",
         "Workspace",
     ),
-    *("capture", "compare", "evaluate", "list_tasks", "load_run", "load_task", "report", "run"),
+    *("compare", "evaluate", "list_tasks", "load_run", "load_task", "report", "run"),
 }
 
 
