@@ -18,7 +18,7 @@ from arena.errors import FileError, UsageError
 from arena.task.corpus.captured_calls import OtherSeen, ScalarSeen, TensorSeen, read_calls
 from arena.task.corpus.from_calls import task_from_calls
 from arena.task.corpus.task_folder import load_task
-from arena.task.definition import arguments
+from arena.task.definition import ScalarSpec, arguments
 
 ENGINE, USER = "an_engine_of_this_test", "a_user_of_this_engine"
 
@@ -191,3 +191,18 @@ def test_what_is_neither_tensor_nor_number_is_named(engine: types.ModuleType) ->
     with capture(f"{ENGINE}:norm") as recorder:
         engine.norm(torch.ones(2, 2), None, out=Layer())
     assert recorder.calls().alike[0].arguments["out"] == OtherSeen("Layer")
+
+
+def test_calls_of_other_ranks_are_left_out_and_scalars_take_the_widest_dtype(
+    engine: types.ModuleType, tmp_path: Path
+) -> None:
+    with capture(f"{ENGINE}:norm") as recorder:
+        for _ in range(2):
+            engine.norm(torch.ones(2, 3, 40), None, 1)
+        engine.norm(torch.ones(0, 3, 40), None, 0.5)
+        engine.norm(torch.ones(3, 40), None, 1)
+    made = task_from_calls(recorder.calls(), "torch2hip", "suite", "my_norm", tmp_path)
+    task = load_task(made.folder)
+    assert [axis.low for axis in task.axes] == [0, 1, 1]
+    assert "# TODO: 1 calls have other numbers of dimensions" in (made.folder / "seen.yaml").read_text(encoding="utf-8")
+    assert [spec.dtype for spec in task.inputs if isinstance(spec, ScalarSpec)] == ["float32"]

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import structs
 
 from arena.errors import UsageError
-from arena.task.corpus.captured_calls import CapturedCalls, TensorSeen
+from arena.task.corpus.captured_calls import CallsAlike, CapturedCalls, TensorSeen
 from arena.task.corpus.scaffolding import TODO, Scaffold, scaffold, unfinished
 from arena.task.corpus.task_folder import DEFINITION, HELDOUT, TASKS
 from arena.task.definition import FLOATING
@@ -26,7 +27,9 @@ _LEAST_DOMAIN = 4 * _LEAST
 _FILLS = {"bool": "{bernoulli: 0.5}"}
 _OUTPUT = "out"
 _WIDTH = 118
-_SCALARS = {bool: "bool", int: "int32", float: "float32"}
+_SCALARS = {float: "float32", int: "int32", bool: "bool"}
+"""the widest first"""
+_GREATEST_INT32 = 2**31 - 1
 Sizes = tuple[int | None, ...]
 """of one dimension in each kind of call; None where the tensor was left out"""
 
@@ -49,7 +52,7 @@ def task_from_calls(calls: CapturedCalls, task_type: str, suite: str, name: str,
 
     Raises `UsageError` as `scaffold` does, and where the calls pass no tensor.
     """
-    drawn = _Definition(calls)
+    drawn = _Definition(*_of_one_rank(calls))
     made = scaffold(task_type, suite, name, root)
     files = {DEFINITION: drawn.text(name), **drawn.cases(), **drawn.code(name, made.folder)}
     for file, text in files.items():
@@ -58,8 +61,8 @@ def task_from_calls(calls: CapturedCalls, task_type: str, suite: str, name: str,
 
 
 class _Definition:
-    def __init__(self, calls: CapturedCalls) -> None:
-        self._calls = calls
+    def __init__(self, calls: CapturedCalls, left_out: int) -> None:
+        self._calls, self._left_out_calls = calls, left_out
         self._axes: dict[Sizes, str] = {}
         self._dtypes: dict[tuple[str | None, ...], str] = {}
         given = [self._tensor(name, seen) for name, seen in calls.tensors()]
@@ -139,14 +142,17 @@ class _Definition:
             f"source: {json.dumps(f'{TODO}: {function}, {self._calls.calls} calls on {self._calls.device}')}",
             f"# {TODO}: names, and the range on which a kernel must be right. Sizes that always agreed share an axis.",
             "axes:",
-            *(f"  {axis}: {{doc: {TODO}, domain: [1, {_domain(sizes)}]}}" for sizes, axis in self._axes.items()),
+            *(
+                f"  {axis}: {{doc: {TODO}, domain: [{min(1, *_known(sizes))}, {_domain(sizes)}]}}"
+                for sizes, axis in self._axes.items()
+            ),
             "dtypes:",
             *(f"  {variable}: [{', '.join(_distinct(dtypes))}]" for dtypes, variable in self._dtypes.items()),
             f"# {TODO}: fills with which every input makes a difference; `mutable: true` for what a call changes.",
             "inputs:",
             *(self._input(tensor) for tensor in self._inputs),
             *(
-                f"  {scalar}: {{scalar: {_SCALARS[type(values[0])]}, value: {_yaml(values[0])}}}"
+                f"  {scalar}: {{scalar: {_scalar_dtype(values)}, value: {_yaml(values[0])}}}"
                 for scalar, values in self._numbers()
             ),
             *self._left_out(),
@@ -198,6 +204,8 @@ class _Definition:
         new = self._sizes_without_a_call(json.loads(texts[0]))
         seen += [_line(case) for case in islice(new, max(0, _LEAST - len(seen)))]
         others += [{"kind": "scale_down", **case} for case in islice(new, max(0, _LEAST - len(others)))]
+        if self._left_out_calls:
+            seen.insert(0, f"# {TODO}: {self._left_out_calls} calls have other numbers of dimensions: left out.\n")
         asked = f"# {TODO}: small ones for the CPU platform; sizes of 20 µs or more are `timed: true`, at most five.\n"
         kinds = f"# {TODO}: cases of more kinds, as docs/contribute/new-task.md has them.\n"
         return {"seen.yaml": asked + "".join(seen), HELDOUT: kinds + "".join(map(_line, others))}
@@ -213,7 +221,7 @@ class _Definition:
 
     def _case(self, number: int) -> dict[str, Any]:
         alike = self._calls.alike[number]
-        case: dict[str, Any] = {axis: sizes[number] or _greatest(sizes) for sizes, axis in self._axes.items()}
+        case: dict[str, Any] = {axis: _size(sizes, number) for sizes, axis in self._axes.items()}
         case |= {name: dtypes[number] or _distinct(dtypes)[0] for dtypes, name in self._dtypes.items()}
         case |= {name: values[number] for name, values in self._numbers() if values[number] != values[0]}
         given = {name for name, value in alike.arguments.items() if isinstance(value, TensorSeen)}
@@ -235,8 +243,38 @@ class _Definition:
         return files
 
 
+def _of_one_rank(calls: CapturedCalls) -> tuple[CapturedCalls, int]:
+    """Return the kinds of call whose tensors have as many dimensions as in the first; and how many calls are left."""
+    first = _ranks(calls.alike[0])
+    alike = tuple(
+        one for one in calls.alike if all(first.get(name, rank) == rank for name, rank in _ranks(one).items())
+    )
+    kept = structs.replace(calls, alike=alike)
+    return kept, calls.calls - kept.calls
+
+
+def _ranks(alike: CallsAlike) -> dict[str, int]:
+    return {name: len(value.shape) for name, value in alike.arguments.items() if isinstance(value, TensorSeen)}
+
+
+def _scalar_dtype(values: Sequence[bool | int | float]) -> str:
+    if all(isinstance(value, int) for value in values) and max(map(abs, values)) > _GREATEST_INT32:
+        return "int64"
+    return next(name for kind, name in _SCALARS.items() if any(type(value) is kind for value in values))
+
+
+def _known(sizes: Sizes) -> list[int]:
+    return [size for size in sizes if size is not None]
+
+
 def _greatest(sizes: Sizes) -> int:
-    return max(size for size in sizes if size is not None)
+    return max(_known(sizes))
+
+
+def _size(sizes: Sizes, number: int) -> int:
+    """Return a size in one kind of call; of a tensor that it leaves out the greatest."""
+    size = sizes[number]
+    return _greatest(sizes) if size is None else size
 
 
 def _domain(sizes: Sizes) -> int:
