@@ -47,7 +47,7 @@ class CallRecorder:
         if not counts:
             raise UsageError(
                 f"{self._function} was not called in this process: name it as `package.module:function`, by the "
-                "module that defines it, and run the engine eagerly and in one process"
+                "module that defines it, which is not the program itself, and run eagerly in one process"
             )
         alike = tuple(CallsAlike(calls, self._marked(kind), results) for (kind, results), calls in counts)
         return CapturedCalls(self._function, devices or "none", str(torch.__version__), alike)
@@ -63,6 +63,9 @@ class CallRecorder:
             skipped: How many of these are not recorded, such as `self`.
             launch: Whether it launches a Triton kernel: only what has one of these names is recorded.
         """
+        parameters = {} if launch else _parameters(call)
+        unsaid = {name: one for name, one in parameters.items() if one.default is not one.empty}
+        order = {name: number for number, name in enumerate(parameters)}
 
         @functools.wraps(call)
         def recorded(*args: Any, **kwargs: Any) -> Any:
@@ -72,6 +75,8 @@ class CallRecorder:
                 return call(*args, **kwargs)
             all_names = [*names, *(f"arg{number}" for number in range(len(names), len(args)))]
             known = {**dict(zip(all_names[skipped:], args[skipped:], strict=False)), **kwargs}
+            known |= {name: one.default for name, one in unsaid.items() if name not in known}
+            known = dict(sorted(known.items(), key=lambda item: order.get(item[0], len(order))))
             given = dict(_flat({name: value for name, value in known.items() if not launch or name in names}))
             kind = tuple((name, _seen(value)) for name, value in given.items())
             before = {} if kind in self._changed else _contents(given)
@@ -128,7 +133,7 @@ def capture(target: str) -> Iterator[CallRecorder]:
         kept = inspect.getattr_static(owner, name)
         plain = kept.__func__ if isinstance(kept, staticmethod | classmethod) else kept
         bound = inspect.isclass(owner) and not isinstance(kept, staticmethod)
-        recorded = recorder.around(plain, _parameters(plain), skipped=int(bound))
+        recorded = recorder.around(plain, _positional(plain), skipped=int(bound))
         recorded = type(kept)(recorded) if isinstance(kept, staticmethod | classmethod) else recorded
         places = [(owner, name)] if inspect.isclass(owner) else _holders(original)
     with _replaced(places, recorded):
@@ -138,12 +143,15 @@ def capture(target: str) -> Iterator[CallRecorder]:
 def _found(target: str) -> tuple[object, str, Any]:
     """Return what holds the function, its name there, and the function."""
     module, _, path = target.partition(":")
+    if module == "__main__":
+        raise UsageError(f"{target}: what the program itself defines is there too late: move it to a module")
     if not module or not path:
         raise UsageError(f"{target!r} names no function: write `package.module:function`")
     try:
         owner: object = importlib.import_module(module)
     except ImportError as problem:
-        raise UsageError(f"{target}: {module} cannot be imported: {problem}") from None
+        hint = "name the folder that it is in by PYTHONPATH"
+        raise UsageError(f"{target}: {module} cannot be imported: {problem}; {hint}") from None
     *outer, name = path.split(".")
     try:
         for part in outer:
@@ -151,6 +159,8 @@ def _found(target: str) -> tuple[object, str, Any]:
         original = getattr(owner, name)
     except AttributeError as problem:
         raise UsageError(f"{target}: {problem}") from None
+    if inspect.isclass(original):
+        raise UsageError(f"{target} is a class: name one of its methods, such as {target}.forward")
     if not callable(original) and not hasattr(original, "run"):
         raise UsageError(f"{target} is a {type(original).__name__}, and no function or Triton kernel")
     return owner, name, original
@@ -183,13 +193,18 @@ def _replaced(places: Sequence[tuple[object, str]], value: object) -> Iterator[N
                 setattr(owner, name, old)
 
 
-def _parameters(function: Callable[..., Any]) -> list[str]:
-    """Return the names of what may be passed by position; none where Python cannot tell, as of a function in C."""
+def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return its parameters by name; none where Python cannot tell, as of a function in C."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
-        return []
-    return [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+        return {}
+
+
+def _positional(function: Callable[..., Any]) -> list[str]:
+    """Return the names of what may be passed by position."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [name for name, one in _parameters(function).items() if one.kind in kinds]
 
 
 def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -237,7 +252,8 @@ def _seen(value: Any) -> Seen:
     if _is_tensor(value):
         dense = value.is_contiguous() or value.layout != _strided()
         strides = None if dense else tuple(value.stride())
-        return TensorSeen(tuple(value.shape), str(value.dtype).removeprefix("torch."), strides)
+        offset = 0 if value.layout != _strided() else value.storage_offset()
+        return TensorSeen(tuple(value.shape), str(value.dtype).removeprefix("torch."), strides, offset)
     if value is None or isinstance(value, _SCALARS):
         return ScalarSeen(value)
     return OtherSeen(type(value).__qualname__)

@@ -37,11 +37,14 @@ def capture(
 
     Options come before TARGET. The program runs in this process, unconfined: only run what you trust.
 
-    Calls in other processes, in replays of a CUDA graph and below `torch.compile` are not seen.
+    Not seen are calls in other processes, in replays of a CUDA graph, below `torch.compile`, and functions that the
+    program itself defines.
     Where the program fails, the calls until then are written.
     """
     from arena.api.capture import capture as recording
 
+    if script.startswith("-"):
+        raise UsageError(f"{script} comes after TARGET: options of `arena capture` come before it")
     if not module and not Path(script).is_file():
         raise UsageError(f"{script} is no file; for a module write `arena capture --module {target} {script}`")
     sys.argv = [script, *context.args]
@@ -87,7 +90,8 @@ def _words(alike: CallsAlike) -> str:
     words = []
     for name, value in alike.arguments.items():
         if isinstance(value, TensorSeen):
-            words.append(f"{name} {'×'.join(map(str, value.shape))} {value.dtype}")
+            strides = f" strides {list(value.strides)}" if value.strides else ""
+            words.append(f"{name} {'×'.join(map(str, value.shape))} {value.dtype}{strides}")
         elif isinstance(value, ScalarSeen) and value.value is not None:
             words.append(f"{name}={value.value}")
     return ", ".join(words)

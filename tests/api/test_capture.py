@@ -62,11 +62,14 @@ def test_calls_alike_are_counted_wherever_the_function_is_held(engine: types.Mod
     calls = recorder.calls()
     assert engine.norm is norm and sys.modules[USER].norm is norm, "what was replaced is back"
     assert [alike.calls for alike in calls.alike] == [2, 1, 1] and calls.calls == 4
-    assert calls.alike[0].arguments == {"x": TensorSeen((2, 4), "float32"), "weight": TensorSeen((4,), "float32")}
+    unsaid = {"eps": ScalarSeen(1e-6), "out": ScalarSeen(None)}
+    given = {"x": TensorSeen((2, 4), "float32"), "weight": TensorSeen((4,), "float32"), **unsaid}
+    assert calls.alike[0].arguments == given and list(calls.alike[0].arguments) == list(given)
     assert calls.alike[2].arguments == {
         "x": TensorSeen((2, 8), "float32", (1, 2)),
         "weight": ScalarSeen(None),
         "eps": ScalarSeen(0.5),
+        "out": ScalarSeen(None),
     }
     assert calls.alike[0].results == (TensorSeen((2, 4), "float32"),)
     assert (calls.function, calls.device) == (f"{ENGINE}:norm", "cpu")
@@ -122,6 +125,8 @@ def test_a_triton_kernel_is_recorded_at_its_launches(engine: types.ModuleType) -
         ("no_such_module:norm", "no_such_module cannot be imported"),
         (f"{ENGINE}:norms", "has no attribute 'norms'"),
         (f"{ENGINE}:__name__", "is a str, and no function"),
+        (f"{ENGINE}:Layer", "is a class: name one of its methods"),
+        ("__main__:norm", "move it to a module"),
     ],
 )
 def test_a_target_that_is_none_is_named(engine: types.ModuleType, target: str, said: str) -> None:

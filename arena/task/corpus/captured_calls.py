@@ -18,6 +18,7 @@ class TensorSeen(msgspec.Struct, frozen=True, tag="tensor", omit_defaults=True):
     shape: tuple[int, ...]
     dtype: str
     strides: tuple[int, ...] | None = None
+    offset: int = 0
     mutated: bool = False
     """whether the first call of its kind changed what it holds"""
 

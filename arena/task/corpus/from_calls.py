@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -18,10 +19,11 @@ from arena.task.corpus.scaffolding import TODO, Scaffold, scaffold, unfinished
 from arena.task.corpus.task_folder import DEFINITION, HELDOUT, TASKS
 from arena.task.definition import FLOATING
 
-_SEEN = 5
-"""the most timed cases of a split"""
+_SEEN, _FREQUENT = 5, 3
+"""the most timed cases of a split, and how many of the seen ones are the most frequent; the others are the largest"""
 _LEAST = 5
 """cases of a split"""
+_TIMED, _MOST_OTHERS, _SAID = 2, 10, 4
 _LEAST_DOMAIN = 4 * _LEAST
 """so that there are as many sizes of an axis"""
 _FILLS = {"bool": "{bernoulli: 0.5}"}
@@ -44,7 +46,7 @@ class _Tensor:
     optional: bool
     changed: bool
     strided: str
-    """strides that were seen, where some were not dense"""
+    """strides and offsets that were seen, where some tensor was not dense"""
 
 
 def task_from_calls(calls: CapturedCalls, task_type: str, suite: str, name: str, root: Path = TASKS) -> Scaffold:
@@ -91,9 +93,10 @@ class _Definition:
             tuple(one.shape[dim] if one and len(one.shape) == rank else None for one in seen) for dim in range(rank)
         ]
         shape = tuple(self._axis(f"{plain}_{dim}", of_dim) for dim, of_dim in enumerate(sizes))
-        strides = next((one.strides for one in seen if one and one.strides), None)
+        strides = dict.fromkeys((one.strides, one.offset) for one in seen if one and (one.strides or one.offset))
         changed = any(one.mutated for one in seen if one)
-        said = f"strides {list(strides)} were seen" if strides else ""
+        told = [f"{f'strides {list(of)}' if of else 'no strides'} from {offset} on" for of, offset in strides][:_SAID]
+        said = f"{name} had {', '.join(told)}; it is dense here" if told else ""
         return _Tensor(
             plain,
             name,
@@ -140,7 +143,8 @@ class _Definition:
             f"entry: {name}",
             f"# {TODO}: the file and commit that define it.",
             f"source: {json.dumps(f'{TODO}: {function}, {self._calls.calls} calls on {self._calls.device}')}",
-            f"# {TODO}: names, and the range on which a kernel must be right. Sizes that always agreed share an axis.",
+            f"# {TODO}: names, and the range on which a kernel must be right: here twice the greatest size. Sizes that",
+            "# always agreed share an axis.",
             "axes:",
             *(
                 f"  {axis}: {{doc: {TODO}, domain: [{min(1, *_known(sizes))}, {_domain(sizes)}]}}"
@@ -167,10 +171,9 @@ class _Definition:
         fill = _FILLS.get(tensor.dtype, "normal" if tensor.dtype.startswith("$") else "{integers: [0, 2]}")
         extra = ", optional: true" if tensor.optional else ""
         extra += ", mutable: true" if tensor.changed else ""
-        note = f"  # {TODO}: {tensor.strided}" if tensor.strided else ""
-        return (
-            f"  {tensor.name}: {{shape: [{', '.join(tensor.shape)}], dtype: {tensor.dtype}, fill: {fill}{extra}}}{note}"
-        )
+        note = f"  # {TODO}: {tensor.strided}\n" if tensor.strided else ""
+        shape = ", ".join(tensor.shape)
+        return f"{note}  {tensor.name}: {{shape: [{shape}], dtype: {tensor.dtype}, fill: {fill}{extra}}}"
 
     def _output(self, tensor: _Tensor) -> str:
         return f"  {tensor.name}: {{shape: [{', '.join(tensor.shape)}], dtype: {tensor.dtype}}}"
@@ -198,17 +201,30 @@ class _Definition:
         share = {text: f"{calls} of {self._calls.calls} calls" for text, calls in ordered}
         texts = [text for text, _ in ordered]
         edge = {"kind": "edge", **dict.fromkeys(self._axes.values(), 1)} | self._firsts()
-        seen = [_line({**json.loads(text), "timed": True, "note": share[text]}) for text in texts[:_SEEN]]
-        others = [{"kind": "production", **json.loads(text), "note": share[text]} for text in texts[_SEEN:]]
+        largest = sorted(texts, key=self._elements, reverse=True)
+        first = list(dict.fromkeys([*texts[:_FREQUENT], *largest]))[:_SEEN]
+        rest = [text for text in dict.fromkeys([*largest[: _SEEN + _TIMED], *texts]) if text not in first]
+        cases = [{**json.loads(text), **_timed(text in largest[:_SEEN]), "note": share[text]} for text in first]
+        others = [
+            {"kind": "production", **json.loads(text), **_timed(number < _TIMED), "note": share[text]}
+            for number, text in enumerate(rest[:_MOST_OTHERS])
+        ]
         others.insert(0, edge)
         new = self._sizes_without_a_call(json.loads(texts[0]))
-        seen += [_line(case) for case in islice(new, max(0, _LEAST - len(seen)))]
+        cases += islice(new, max(0, _LEAST - len(cases)))
         others += [{"kind": "scale_down", **case} for case in islice(new, max(0, _LEAST - len(others)))]
+        seen = [_line(case) for case in cases]
         if self._left_out_calls:
             seen.insert(0, f"# {TODO}: {self._left_out_calls} calls have other numbers of dimensions: left out.\n")
         asked = f"# {TODO}: small ones for the CPU platform; sizes of 20 µs or more are `timed: true`, at most five.\n"
         kinds = f"# {TODO}: cases of more kinds, as docs/contribute/new-task.md has them.\n"
         return {"seen.yaml": asked + "".join(seen), HELDOUT: kinds + "".join(map(_line, others))}
+
+    def _elements(self, text: str) -> int:
+        """Return how many elements the inputs of a case have together."""
+        case = json.loads(text)
+        shapes = [[case.get(size, 1) for size in tensor.shape] for tensor in self._inputs]
+        return sum(math.prod(shape) for shape in shapes)
 
     def _sizes_without_a_call(self, case: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield cases that differ from all others along the first axis, the least sizes first."""
@@ -241,6 +257,10 @@ class _Definition:
             stub = f'"""{TODO}: how the work is split."""\n\n\ndef {name}({given}):\n    raise NotImplementedError\n'
             files["kernel.py"] = stub
         return files
+
+
+def _timed(timed: bool) -> dict[str, bool]:
+    return {"timed": True} if timed else {}
 
 
 def _of_one_rank(calls: CapturedCalls) -> tuple[CapturedCalls, int]:
