@@ -116,7 +116,7 @@ def capture(target: str) -> Iterator[CallRecorder]:
         The recorder; its `calls().write("capture.json")` is what `arena tasks new --from capture.json` reads.
 
     Raises:
-        UsageError: the function is not there, or was not called.
+        UsageError: the function is not there, or is none. `calls` raises it where there was no call.
 
     Examples:
         >>> from arena.api.capture import capture
@@ -250,16 +250,12 @@ def _device(value: torch.Tensor) -> str:
 
 def _seen(value: Any) -> Seen:
     if _is_tensor(value):
-        dense = value.is_contiguous() or value.layout != _strided()
-        strides = None if dense else tuple(value.stride())
-        offset = 0 if value.layout != _strided() else value.storage_offset()
+        import torch
+
+        strided = value.layout == torch.strided
+        strides = tuple(value.stride()) if strided and not value.is_contiguous() else None
+        offset = value.storage_offset() if strided else 0
         return TensorSeen(tuple(value.shape), str(value.dtype).removeprefix("torch."), strides, offset)
     if value is None or isinstance(value, _SCALARS):
         return ScalarSeen(value)
     return OtherSeen(type(value).__qualname__)
-
-
-def _strided() -> torch.layout:
-    import torch
-
-    return torch.strided

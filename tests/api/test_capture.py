@@ -171,7 +171,9 @@ def test_what_a_call_changes_is_its_output_where_it_returns_nothing(engine: type
     assert [spec.name for spec in task.outputs] == ["out"] and [spec.name for spec in task.inputs] == ["parts_0"]
 
 
-def test_the_command_runs_a_program_and_writes_its_calls(tmp_path: Path) -> None:
+def test_the_command_runs_a_program_and_writes_its_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     script, path = tmp_path / "train.py", tmp_path / "calls.json"
     script.write_text(
         "import sys, torch\nfor n in map(int, sys.argv[1:]):\n    torch.nn.functional.silu(torch.ones(n))\n"

@@ -9,8 +9,6 @@ import msgspec
 
 from arena.errors import FileError
 
-Number = bool | int | float
-
 
 class TensorSeen(msgspec.Struct, frozen=True, tag="tensor", omit_defaults=True):
     """A tensor that was passed or returned. `strides` and `offset` in elements; None: dense."""
@@ -64,20 +62,20 @@ class CapturedCalls(msgspec.Struct, frozen=True):
 
     def tensors(self) -> Iterator[tuple[str, list[TensorSeen | None]]]:
         """Yield the name of each argument that was ever a tensor, with what it was in each of `alike`."""
-        names = dict.fromkeys(name for one in self.alike for name in one.arguments)
-        for name in names:
-            found = [one.arguments.get(name) for one in self.alike]
+        for name, found in self._arguments():
             if any(isinstance(value, TensorSeen) for value in found):
                 yield name, [value if isinstance(value, TensorSeen) else None for value in found]
 
     def scalars(self) -> Iterator[tuple[str, list[bool | int | float | str | None]]]:
         """Yield the name of each argument that was a scalar in all calls, with its values in each of `alike`."""
-        names = dict.fromkeys(name for one in self.alike for name in one.arguments)
-        for name in names:
-            found = [one.arguments.get(name) for one in self.alike]
+        for name, found in self._arguments():
             scalars = [value.value for value in found if isinstance(value, ScalarSeen)]
             if len(scalars) == len(found):
                 yield name, scalars
+
+    def _arguments(self) -> Iterator[tuple[str, list[Seen | None]]]:
+        for name in dict.fromkeys(name for one in self.alike for name in one.arguments):
+            yield name, [one.arguments.get(name) for one in self.alike]
 
     def write(self, path: str | Path) -> None:
         """Write it as JSON."""

@@ -75,7 +75,11 @@ class _Definition:
             raise UsageError(f"the calls of {calls.function} pass no tensor, or return and change none")
         if not self._axes:
             raise UsageError(f"all sizes in the calls of {calls.function} are 1: capture larger ones")
-        self._scalars = {name: values for name, values in calls.scalars() if None not in values}
+        self._scalars = {
+            name.replace(".", "_"): [value for value in values if isinstance(value, bool | int | float)]
+            for name, values in calls.scalars()
+            if all(isinstance(value, bool | int | float) for value in values)
+        }
 
     def _results(self) -> Iterator[tuple[str, list[TensorSeen | None]]]:
         """Yield the tensors that every call returned."""
@@ -157,7 +161,7 @@ class _Definition:
             *(self._input(tensor) for tensor in self._inputs),
             *(
                 f"  {scalar}: {{scalar: {_scalar_dtype(values)}, value: {_yaml(values[0])}}}"
-                for scalar, values in self._numbers()
+                for scalar, values in self._scalars.items()
             ),
             *self._left_out(),
             "outputs:",
@@ -178,14 +182,8 @@ class _Definition:
     def _output(self, tensor: _Tensor) -> str:
         return f"  {tensor.name}: {{shape: [{', '.join(tensor.shape)}], dtype: {tensor.dtype}}}"
 
-    def _numbers(self) -> Iterator[tuple[str, list[bool | int | float]]]:
-        for name, values in self._scalars.items():
-            numbers = [value for value in values if isinstance(value, bool | int | float)]
-            if len(numbers) == len(values):
-                yield name.replace(".", "_"), numbers
-
     def _left_out(self) -> Iterator[str]:
-        kept = {tensor.name for tensor in (*self._inputs, *self._outputs)} | {name for name, _ in self._numbers()}
+        kept = {*self._scalars, *(tensor.name for tensor in (*self._inputs, *self._outputs))}
         names = dict.fromkeys(name for alike in self._calls.alike for name in alike.arguments)
         left = [name for name in names if name.replace(".", "_") not in kept]
         if left:
@@ -239,14 +237,14 @@ class _Definition:
         alike = self._calls.alike[number]
         case: dict[str, Any] = {axis: _size(sizes, number) for sizes, axis in self._axes.items()}
         case |= {name: dtypes[number] or _distinct(dtypes)[0] for dtypes, name in self._dtypes.items()}
-        case |= {name: values[number] for name, values in self._numbers() if values[number] != values[0]}
+        case |= {name: values[number] for name, values in self._scalars.items() if values[number] != values[0]}
         given = {name for name, value in alike.arguments.items() if isinstance(value, TensorSeen)}
         absent = [tensor.name for tensor in self._inputs if tensor.optional and tensor.argument not in given]
         return case | ({"omit": absent} if absent else {})
 
     def code(self, name: str, folder: Path) -> dict[str, str]:
         """Return reference.py, and the kernel's file where the task has one, without their bodies."""
-        names = [tensor.name for tensor in self._inputs] + [scalar for scalar, _ in self._numbers()]
+        names = [*(tensor.name for tensor in self._inputs), *self._scalars]
         reference = (
             f'"""{TODO}: what is computed, and its source."""\n\n\n'
             f'def reference({", ".join(names)}):\n    """{TODO}."""\n    raise NotImplementedError\n'
