@@ -42,6 +42,7 @@ _QUICK = {
     "kda_gate-offset_of_32_bits",
 }
 """what no other test would find; the others are slow"""
+FRONTIER = TASKS.parent / "corpora/frontier"
 REPEATS = int(os.environ.get("ARENA_REPEATS", "1"))
 """how often each fault is judged; more than once: first with all cases, whatever its file names"""
 OPTIONS = Options(effort=Effort.CORRECTNESS, seeds=3, call_timeout_s=60.0, max_work=1e7)
@@ -51,7 +52,7 @@ _MOST_WORK = 1e6
 def task_of(path: Path) -> Path:
     """The task that a candidate is for: the folder's name is that of one task for Triton, or of HIP's own two."""
     language = "triton2triton" if path.suffix == ".py" else "hip2hip"
-    (found,) = TASKS.glob(f"{language}/*/{path.parent.name}")
+    (found,) = (task for corpus in (TASKS, FRONTIER) for task in corpus.glob(f"{language}/*/{path.parent.name}"))
     return found
 
 
@@ -67,9 +68,9 @@ def _dtypes(case: Case) -> list[str]:
     return [value for value in case.values.values() if isinstance(value, str)]
 
 
-def narrowed(evaluation: Evaluation) -> Options:
+def narrowed(evaluation: Evaluation, task: Path) -> Options:
     """Options with the first and the last case that was wrong, and a seen one; all where none that was run is wrong."""
-    found = load_task(TASKS / evaluation.task)
+    found = load_task(task)
     small = {case.id for case in found.cases if emulation_work(arguments(found, case)) <= (OPTIONS.max_work or 0.0)}
     emulated = [one for one in evaluation.cases if one.case in small]  # of the others only the launch was
     wrong = [one.case for one in emulated if one.candidate not in (Status.PASSED, Status.NOT_RUN)]
@@ -85,7 +86,7 @@ def judged(judge: JudgeClient, path: Path, times: int, case: str) -> Iterator[Ev
     for turn in range(times):
         evaluation = judge.evaluate(task_of(path), path, options)
         if turn == 0:
-            options = narrowed(evaluation)
+            options = narrowed(evaluation, task_of(path))
         yield evaluation
 
 
