@@ -228,6 +228,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
     "production case": ("check_kind_missing",),
     "scale_up case": ("check_kind_missing",),
     "long structural case": ("check_no_long_case",),
+    "offsets of TENSOR": ("check_offset_reach",),
     "values case": ("check_no_fills",),
     "unread memory": ("check_unread_needed",),
     "unstable FORM": ("check_unstable_form",),
@@ -239,6 +240,7 @@ _NAMED_ITEMS = {
     r"reach of \w+": "reach of AXIS",
     r"CPU reach of \w+": "CPU reach of AXIS",
     r"domain of \w+": "domain of INPUT",
+    r"offsets of \w+": "offsets of TENSOR",
     r"sizes of \w+": "sizes of AXIS",
     r"unstable \w+": "unstable FORM",
     r"\S+ matters": "INPUT matters",
@@ -333,7 +335,7 @@ MESSAGES: dict[str, Message] = {
     "section_executable": Message(
         MessageSection.COMPILE,
         _RULE,
-        "code lies among data, or data among code",
+        "code and data are mixed",
         "of all sections .text alone is executable, and always; of the kernel file's, `{name}` is not so",
         _OBJECT,
         "leave sections to the compiler",
@@ -401,7 +403,7 @@ MESSAGES: dict[str, Message] = {
         "the entry has another signature",
         "{signatures}",
         "Arguments are passed by position, as the task declares them.",
-        "give the entry the expected parameters, in this order",
+        "take the expected parameters, in order",
     ),
     "compiler_timed_out": Message(
         MessageSection.COMPILE,
@@ -450,7 +452,7 @@ MESSAGES: dict[str, Message] = {
         "the kernel refuses the case",
         "{log}",
         "The kernel's own code raised an error. That is honest about its range, but every case is to be computed.",
-        "support the case, more slowly if need be",
+        "support it, if slowly",
     ),
     "returns_other_tensors": Message(
         MessageSection.RUN,
@@ -554,7 +556,7 @@ MESSAGES: dict[str, Message] = {
         "a call takes too long",
         "no answer from the candidate's process within {allowed_s:.0f} s",
         "A kernel that does not end would occupy the device for ever.",
-        "find the loop or barrier that does not end",
+        "find the endless loop or barrier",
     ),
     "ended_by_signal": Message(
         MessageSection.RUN,
@@ -599,7 +601,7 @@ MESSAGES: dict[str, Message] = {
     "machine_code_fault": Message(
         MessageSection.TARGETS,
         _WRONG,
-        "the machine code does what the GPU forbids",
+        "machine code does what GPUs forbid",
         "{log}",
         "The compiled machine code was executed on the CPU, and accessed memory or registers wrongly.",
         "correct the access that is named",
@@ -611,7 +613,7 @@ MESSAGES: dict[str, Message] = {
         "an output is outside its tolerance",
         "{output}: {elements}",
         _COMPARED,
-        "compare with the reference at that index",
+        "compare with the reference there",
     ),
     "output_not_written": Message(
         MessageSection.CORRECTNESS,
@@ -701,7 +703,7 @@ MESSAGES: dict[str, Message] = {
         "many calls cost far less than one",
         "{many_ms:.4g} ms a call in a timed run of {calls} calls, {single_ms:.4g} ms for a call alone",
         "A call is timed alone and among many. If it is far cheaper among many, calls were skipped, merged or put off.",
-        "do all work of a call in that call",
+        "do a call's work in it",
     ),
     "prepares_too_long": Message(
         MessageSection.PERFORMANCE,
@@ -894,7 +896,7 @@ MESSAGES: dict[str, Message] = {
         "another task is the same",
         "is {other} under another name",
         "The same problem twice counts twice in every mean over tasks.",
-        "remove one",
+        "name what differs, or remove one",
     ),
     "check_axis_reach": Message(
         MessageSection.CHECK,
@@ -904,6 +906,14 @@ MESSAGES: dict[str, Message] = {
         "The domain promises that kernels are right up to its end, but no case comes close to it. Faults such as "
         "32-bit offsets show only there.",
         "add a larger case",
+    ),
+    "check_offset_reach": Message(
+        MessageSection.CHECK,
+        (),
+        "no case is that large",
+        "{name} may span {most} elements by the domain, and no case has one of more than {least}",
+        "Offsets of 32 bits end at 2³¹ elements. A kernel that computes them so is right in every smaller case.",
+        "add a `large` case, or narrow the domain",
     ),
     "check_axis_reach_cpu": Message(
         MessageSection.CHECK,

@@ -45,6 +45,7 @@ UNSTABLE_FORMS = (
 """`arena/task/numerics/unstable_forms.py` says what each is"""
 DOMAIN_OF, DOMAIN_REACH = "domain of ", 256.0
 """the least number whose square overflows float16"""
+OFFSETS_OF = "offsets of "
 BFLOAT16_REACH = 65536.0
 """the least power of two that float16 cannot hold"""
 RULES = (
@@ -87,6 +88,11 @@ RULES = (
         " H200; latency-bound tasks need none",
     ),
     TaskRule(
+        f"{OFFSETS_OF}TENSOR",
+        RuleLevel.STRICT,
+        "a case has a tensor of more than 2³¹ elements, where the domain and 16 GiB admit it",
+    ),
+    TaskRule(
         "values case",
         RuleLevel.STRICT,
         "where an input is floating, a held-out case with [fills of its own](task-format.md#another-fill-in-one-case)",
@@ -110,9 +116,10 @@ RULES = (
 )
 _LEVELS = {rule.name: rule.level for rule in RULES}
 _OF_AXES = ("reach of AXIS", "CPU reach of AXIS", "sizes of AXIS")
-_OF_OTHERS = ("unstable FORM", f"{DOMAIN_OF}INPUT")
+_OF_OTHERS = ("unstable FORM", f"{DOMAIN_OF}INPUT", f"{OFFSETS_OF}TENSOR")
 _REACH = re.compile(r"^((?:(?:CPU )?reach|sizes) of )\w+$")
 _DOMAIN = re.compile(rf"^{DOMAIN_OF}\w+$")
+_OFFSETS = re.compile(rf"^{OFFSETS_OF}\w+$")
 _UNSTABLE = re.compile(rf"^{UNSTABLE}({'|'.join(UNSTABLE_FORMS)})$")
 
 
@@ -128,7 +135,14 @@ def reason_for(exceptions: Mapping[str, str], rule: str) -> str:
 
 def level_of_rule(name: str) -> RuleLevel:
     """Return the level of a rule by its name, with the name of an axis or a form in place. Raises `KeyError`."""
-    return _LEVELS[_DOMAIN.sub(f"{DOMAIN_OF}INPUT", _UNSTABLE.sub("unstable FORM", _REACH.sub(r"\1AXIS", name)))]
+    for pattern, general in (
+        (_REACH, r"\1AXIS"),
+        (_UNSTABLE, "unstable FORM"),
+        (_DOMAIN, f"{DOMAIN_OF}INPUT"),
+        (_OFFSETS, f"{OFFSETS_OF}TENSOR"),
+    ):
+        name = pattern.sub(general, name)
+    return _LEVELS[name]
 
 
 def exception_problem(
@@ -151,4 +165,5 @@ def exception_problem(
     known = [rule.name for rule in RULES if rule.name not in (IGNORES, *_OF_AXES, *_OF_OTHERS)]
     known += [name.replace("AXIS", axis) for name in _OF_AXES for axis in axes]
     known += [f"{UNSTABLE}{form}" for form in UNSTABLE_FORMS] + [f"{DOMAIN_OF}{one}" for one in inputs]
+    known += [f"{OFFSETS_OF}{one}" for one in dict.fromkeys([*inputs, *results])]
     return None if name in known else ("is not a rule of `arena tasks check`", known)

@@ -24,6 +24,7 @@ from arena.judge.compile.cross_compile import Limit
 from arena.judge.compile.stage import build_program
 from arena.judge.correctness.conditioning import MARGIN
 from arena.judge.correctness.inputs import secret_generator
+from arena.judge.correctness.launches import check_launches
 from arena.judge.correctness.machine_code import executed
 from arena.judge.correctness.verify import OutputCheck
 from arena.judge.correctness.wave_size import at_both_wave_sizes, build_other_wave
@@ -205,6 +206,10 @@ class TaskChecker:
                 detail = within("of_case", finding.detail, case=case.id, label=case.label, status=finding.status)
                 yield CheckItem("correct", CheckOutcome.FAILED, detail)
                 return
+        misplaced = self._misplaced(program)
+        if misplaced is not None:
+            yield misplaced
+            return
         worst, where = max((findings[case.id].error_ratio or 0.0, case.id) for case in self._cases)
         left = len(self._task.cases) - len(self._cases)
         waves = ", at wave sizes 32 and 64" if other_wave is not None else ""
@@ -218,6 +223,22 @@ class TaskChecker:
         else:
             detail = message("check_margin", found=worst, case=where, most=MARGIN)
             yield unless_declared(self._task, CheckItem("margin", CheckOutcome.FAILED, detail))
+
+    def _misplaced(self, program: Program) -> CheckItem | None:
+        """Return the failure of a launch that is too large to be emulated: of its grid, or of an offset at its ends."""
+        if not self._context.timer.facts.emulated:
+            return None
+        left_out = [case for case in self._task.cases if case not in self._cases]
+        worker_program = self._worker_program(program)
+        try:
+            found = check_launches(self._context.timer.platform, worker_program, self._correctness.reference, left_out)
+        finally:
+            worker_program.discard()
+        if found is None:
+            return None
+        case, finding = found
+        detail = within("of_case", finding.detail, case=case.id, label=case.label, status=finding.status)
+        return CheckItem("correct", CheckOutcome.FAILED, detail)
 
     def _targets(self, kernel: Path) -> Iterator[CheckItem]:
         wanted = self._options.targets

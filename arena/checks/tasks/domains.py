@@ -6,6 +6,7 @@ intermediate numbers overflow, passes, and one that holds bfloat16 as float16. `
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -31,18 +32,22 @@ _ROUNDED = 1.0 + 2.0**-8
 
 @dataclass(frozen=True)
 class Span:
-    """The least and the greatest number of some draws, and 0."""
+    """The least and the greatest number of some draws; of none at first."""
 
-    low: float = 0.0
-    high: float = 0.0
+    low: float = math.inf
+    high: float = -math.inf
 
     def __or__(self, other: Span) -> Span:
         """Return what both reach together."""
         return Span(min(self.low, other.low), max(self.high, other.high))
 
     def covers(self, wanted: Span) -> bool:
-        """Return whether it reaches as far on both sides."""
-        return self.low <= wanted.low and self.high >= wanted.high
+        """Return whether it reaches as far from 0 on both sides."""
+        return min(self.low, 0.0) <= wanted.low and max(self.high, 0.0) >= wanted.high
+
+    def __str__(self) -> str:
+        """Return its ends in words."""
+        return f"from {self.low:.3g} to {self.high:.3g}" if self.low <= self.high else "without a number"
 
 
 def domain_items(task: Task, reference: Reference, level: RuleLevel, generator: torch.Generator) -> Iterator[CheckItem]:
@@ -53,12 +58,13 @@ def domain_items(task: Task, reference: Reference, level: RuleLevel, generator: 
             problem, seen = "", ""
             low, high = spec.domain
             for where, reached, wanted in _compared(spec, found[spec.name]):
-                words = f"from {reached.low:.3g} to {reached.high:.3g}{where}"
+                words = f"{reached}{where}"
                 seen = seen or words
                 if not Span(min(low, 0.0) * _ROUNDED, max(high, 0.0) * _ROUNDED).covers(reached):
                     problem = message("check_domain_left", name=spec.name, reached=words, low=low, high=high)
                 if not problem and not reached.covers(wanted):
-                    wanting = f"{wanted.low:.3g} or less" if reached.low > wanted.low else f"{wanted.high:.3g} or more"
+                    low_enough = min(reached.low, 0.0) <= wanted.low
+                    wanting = f"{wanted.high:.3g} or more" if low_enough else f"{wanted.low:.3g} or less"
                     problem = message("check_domain_reach", name=spec.name, reached=words, wanted=wanting)
             yield rule_item(task, level, f"{DOMAIN_OF}{spec.name}", problem, seen)
 
@@ -90,7 +96,7 @@ def find_reach(task: Task, reference: Reference, generator: torch.Generator) -> 
     for spec in task.inputs:
         if isinstance(spec, ScalarSpec) and spec.dtype == "float32":
             set_to = [float(case.values.get(spec.name, spec.value)) for case in cases]
-            found[spec.name] = {spec.dtype: Span(min(0.0, *set_to), max(0.0, *set_to))}
+            found[spec.name] = {spec.dtype: Span(min(set_to), max(set_to)) if set_to else Span()}
     for case in cases:
         for _ in range(_DRAWS):
             draw = Draw.of(reference, arguments(task, case), generator)

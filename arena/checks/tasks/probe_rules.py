@@ -5,6 +5,7 @@ A rule returns an empty string where the fault can occur, else why it cannot.
 
 from __future__ import annotations
 
+from arena.checks.tasks.offsets import admits_large
 from arena.task.definition import LARGE_ELEMENTS, Case, ScalarSpec, Task, Tensor, TensorSpec, arguments
 from arena.task.expression import Expression, Number
 
@@ -21,29 +22,6 @@ def int32_case(task: Task) -> str:
         if any(tensor is not None and tensor.offset + tensor.span > LARGE_ELEMENTS for tensor in tensors):
             return case.id
     return "" if admits_large(task) else "- no tensor that the domain admits has 2³¹ elements"
-
-
-def admits_large(task: Task) -> bool:
-    """Return whether raising the axes of some case one after the other gives a tensor of more than 2³¹ elements.
-
-    Axes with a default stay as they are.
-    """
-    return any(_grown(task, case, spec.name) > LARGE_ELEMENTS for case in task.cases[-3:] for spec in task.tensors)
-
-
-def _grown(task: Task, case: Case, name: str) -> int:
-    """Return the most elements of one tensor that is found by raising axes while the constraints hold."""
-    values = dict(case.values)
-    best = 0
-    for axis in (axis for axis in reversed(task.axes) if axis.default is None):
-        for size in (axis.values or [axis.high >> shift for shift in range(axis.high.bit_length())])[:40]:
-            changed = Case(case.id, case.split, case.kind, {**values, axis.name: size}, case.omit)
-            worked_out = arguments(task, changed)
-            tensor = worked_out.tensors[name]
-            allowed = axis.admits(size) and all(rule.value(worked_out.names) for rule in task.constraints)
-            if tensor is not None and allowed and tensor.span > best:
-                best, values[axis.name] = tensor.span, size
-    return best
 
 
 def is_data(tensor: Tensor) -> bool:

@@ -8,19 +8,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from arena.checks.tasks.offsets import tensors_without_large_case
 from arena.judge.selection import cpu_cases
 from arena.platforms.peaks import find_peaks
 from arena.results.check import CheckItem, CheckOutcome
 from arena.results.messages import message, within
 from arena.results.record import LONG_MS, Split
 from arena.task.corpus.scaffolding import places, unfinished
-from arena.task.definition import FLOATING, Case, ScalarSpec, Task, TensorSpec, arguments
+from arena.task.definition import FLOATING, LARGE_ELEMENTS, Case, ScalarSpec, Task, TensorSpec, arguments
 from arena.task.options import CPU_MAX_WORK
 from arena.task.rules import (
     CPU_REACH,
     LEAST_HELDOUT,
     LEAST_HELDOUT_KINDS,
     LEAST_KINDS,
+    OFFSETS_OF,
     REACH,
     STRUCTURAL,
     RuleLevel,
@@ -97,6 +99,12 @@ def _strict_rules(task: Task) -> Iterator[tuple[str, str]]:
         yield f"{kind} case", "" if kinds[kind] else message("check_kind_missing", kind=kind)
     kept = task.latency_bound or any(case.kind in STRUCTURAL and takes_long(task, case) for case in task.heldout)
     yield "long structural case", "" if kept else message("check_no_long_case", kinds=", ".join(STRUCTURAL))
+    large = dict(tensors_without_large_case(task))
+    for spec in task.tensors:
+        most = large.get(spec.name, 0)
+        detail = message("check_offset_reach", name=spec.name, most=most, least=LARGE_ELEMENTS)
+        if most or f"{OFFSETS_OF}{spec.name}" in task.exceptions:
+            yield f"{OFFSETS_OF}{spec.name}", detail if most else ""
     drawn = not has_numbers(task) or any(case.fills for case in task.heldout)
     yield "values case", "" if drawn else message("check_no_fills")
 
@@ -176,9 +184,9 @@ def _pinned(task: Task) -> str:
 
 
 def _too_few_small(task: Task) -> str:
+    found = Counter(case.split for case in cpu_cases(task))
     for split in (Split.SEEN, Split.HELDOUT):
-        small = sum(case.split == split for case in cpu_cases(task))
-        if small < _LEAST_SMALL:
-            few = {"found": small, "split": split, "limit": CPU_MAX_WORK, "least": _LEAST_SMALL}
+        if found[split] < _LEAST_SMALL:
+            few = {"found": found[split], "split": split, "limit": CPU_MAX_WORK, "least": _LEAST_SMALL}
             return message("check_few_small_cases", **few)
     return ""

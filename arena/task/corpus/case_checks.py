@@ -22,6 +22,8 @@ from arena.task.definition import (
 from arena.task.expression import Expression, ExpressionError, Number
 from arena.task.rules import exception_problem
 
+_GREATEST_FLOAT16 = 65504.0
+
 
 def check_declared(document: Document, task: Task) -> None:
     """Raise `FileError` for an exception that names no rule, or a key that has no effect on this task."""
@@ -106,12 +108,11 @@ class CaseProblem(Exception):
         self.key, self.text = key, text
 
 
-def _check_large(task: Task, case: Case, worked_out: Arguments) -> None:
-    """A `large` case is not timed, of a task with `independent`, with so large a tensor."""
+def _check_large(case: Case, worked_out: Arguments) -> None:
+    """A `large` case is not timed, and has so large a tensor."""
     most = max((tensor.span for tensor in (*worked_out.inputs, *worked_out.outputs)), default=0)
     for holds, problem in (
         (not case.timed, "a large case is not timed"),
-        (task.independent, "task.yaml names no axis under `independent`, whose rows could be sampled"),
         (most > LARGE_ELEMENTS, f"its largest tensor spans {most} elements; expected more than {LARGE_ELEMENTS}"),
     ):
         if not holds:
@@ -147,6 +148,7 @@ def checked_case(task: Task, case: Case) -> Arguments:
         for constraint in task.constraints:
             if not constraint.value(worked_out.names):
                 raise CaseProblem((), f"breaks the constraint `{constraint.text}`")
+        _check_numbers(worked_out)
         problem = memory_problem(worked_out)
         if problem:
             raise CaseProblem((), problem)
@@ -157,7 +159,7 @@ def checked_case(task: Task, case: Case) -> Arguments:
     except ExpressionError as problem:
         raise CaseProblem((), str(problem)) from None
     if case.kind == LARGE:
-        _check_large(task, case, worked_out)
+        _check_large(case, worked_out)
     return worked_out
 
 
@@ -177,6 +179,18 @@ def _check_fills(task: Task, case: Case) -> None:
         for text in fill.arguments.values():
             for unknown in sorted(text.names - names if isinstance(text, Expression) else ()):
                 raise CaseProblem(key, f"`{unknown}` is not an axis, a scalar or `<dtype>_bytes`")
+
+
+def _check_numbers(worked_out: Arguments) -> None:
+    """Raise `CaseProblem` where what a fill is told has no value in this case, or float16 cannot hold it."""
+    for tensor in worked_out.inputs:
+        fill = tensor.spec.fill
+        told = fill.arguments.items() if fill is not None else ()
+        numbers = {name: text.value(worked_out.names) for name, text in told if isinstance(text, Expression)}
+        if fill is not None and fill.kind in ("uniform", "constant") and tensor.dtype == "float16":
+            for number in numbers.values():
+                if abs(number) > _GREATEST_FLOAT16:
+                    raise CaseProblem((tensor.spec.name,), f"{number:g} is beyond {_GREATEST_FLOAT16:g}, float16's end")
 
 
 def check_work(document: Document, task: Task, case: Case, names: Mapping[str, Number]) -> None:

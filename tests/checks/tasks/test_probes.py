@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from arena.checks.tasks.probe_rules import admits_large
 from arena.checks.tasks.probes import FAULTS, PROBES, Answers, ProbedCall, probe_task, rejects
 from arena.judge.correctness.inputs import secret_generator
-from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.corpus.task_folder import load_task
 from arena.task.definition import Task, arguments
 from arena.task.numerics.reference import Reference
 from tests.task.corpus.folders import write_task
@@ -95,9 +94,3 @@ def test_a_table_names_the_first_case_or_why_there_is_none(tmp_path: Path) -> No
     tool, table = load("fault_probes"), {task.id: found}
     assert (task.id, "one dtype") in tool.missed(table)
     assert f"| {tool.MISSED} |" in tool.page(table)
-
-
-def test_a_domain_that_admits_two_to_the_31_elements_is_found() -> None:
-    assert admits_large(load_task(TASKS / "triton2triton" / "moe" / "fused_moe"))
-    assert not admits_large(load_task(TASKS / "triton2triton" / "fundamentals" / "add"))
-    assert not admits_large(load_task(TASKS / "triton2triton" / "fundamentals" / "gemm"))

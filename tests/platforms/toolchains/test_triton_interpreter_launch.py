@@ -66,6 +66,21 @@ def scalars_kernel(out, flag, small, large, unsigned, number, nothing, one):
 
 
 @triton.jit
+def widening_kernel(out, n):
+    tl.store(out + n.to(tl.int64) - 1, n)
+
+
+@triton.jit(do_not_specialize=["n"])
+def unspecialized_kernel(out, n):
+    tl.store(out + n.to(tl.int64) - 1, n)
+
+
+@triton.jit
+def typed_kernel(out, n: tl.int32):
+    tl.store(out + n.to(tl.int64) - 1, n)
+
+
+@triton.jit
 def scale_kernel(x, out, scale, N: tl.constexpr):
     i = tl.arange(0, N)
     product = tl.load(x + i) * scale
@@ -164,6 +179,16 @@ HOOKS: list[str] = []
 def hooked_kernel(x, n, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(x + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+
+def test_an_integer_of_one_is_a_constant_as_for_the_compiler():
+    out = torch.zeros(4, dtype=torch.int32)
+    widening_kernel[(1,)](out, 2)
+    unspecialized_kernel[(1,)](out, n=1)
+    typed_kernel[(1,)](out, 1)
+    assert out.tolist() == [1, 2, 0, 0]
+    with pytest.raises(Exception, match="'int' object has no attribute 'to'"):
+        widening_kernel[(1,)](out, 1)
 
 
 def test_views_and_overlaps_are_written_in_place():

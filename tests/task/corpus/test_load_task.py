@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -258,12 +259,13 @@ INDEPENDENT = TASK.replace("work:", "independent: M\nwork:")
 LARGE_CASE = "- {kind: large, M: 40, N: 16, D: 64, dtype: float16}\n"
 
 
-def test_a_large_case_is_one_of_a_task_whose_rows_are_independent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("text", "independent"), [(INDEPENDENT, "M"), (TASK, "")])
+def test_a_large_case_has_rows_that_are_independent_or_is_compared_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, independent: str
 ) -> None:
     monkeypatch.setattr(case_checks, "LARGE_ELEMENTS", 639)
-    task = load_task(write_task(tmp_path, task=INDEPENDENT, heldout=HELDOUT + LARGE_CASE))
-    assert (task.independent, task.heldout[-1].kind) == ("M", LARGE)
+    task = load_task(write_task(tmp_path, task=text, heldout=HELDOUT + LARGE_CASE))
+    assert (task.independent, task.heldout[-1].kind) == (independent, LARGE)
 
 
 def test_every_name_of_a_mutant_can_be_declared(tmp_path: Path) -> None:
@@ -276,7 +278,6 @@ def test_every_name_of_a_mutant_can_be_declared(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "case", "says"),
     [
-        (TASK, LARGE_CASE, "names no axis under `independent`"),
         (INDEPENDENT, LARGE_CASE.replace("M: 40", "M: 39"), "spans 624 elements; expected more than 639"),
         (INDEPENDENT, LARGE_CASE.replace("float16", "float16, timed: true"), "a large case is not timed"),
         (INDEPENDENT.replace("t: M", "t: K"), "", "`K` is not an axis"),
@@ -291,6 +292,25 @@ def test_faults_of_independent_rows(
     with pytest.raises(FileError) as caught:
         load_task(write_task(tmp_path, task=task, heldout=HELDOUT + case))
     assert says in caught.value.problem
+
+
+@pytest.mark.parametrize(
+    ("fill", "says"),
+    [
+        ("{uniform: [-1.0e+30, 1]}", "no sensible value"),
+        ("{constant: M // 0}", "M // 0"),
+        ("{uniform: [0, 7.0e+4]}", "70000 is beyond 65504, float16's end"),
+        ("{normal: [0, 7.0e+4]}", ""),
+    ],
+)
+def test_numbers_of_a_fill_are_looked_at_before_a_case_is_drawn(tmp_path: Path, fill: str, says: str) -> None:
+    case = f"- {{kind: values, M: 3, N: 24, D: 64, dtype: float16, fills: {{x: {fill}}}}}\n"
+    folder = write_task(tmp_path, heldout=HELDOUT + case)
+    if says:
+        with pytest.raises(FileError, match=re.escape(says)):
+            load_task(folder)
+    else:
+        assert load_task(folder).heldout[-1].fills
 
 
 def test_a_seen_case_has_no_kind(tmp_path: Path) -> None:

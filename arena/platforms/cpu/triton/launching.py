@@ -20,6 +20,10 @@ MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 """of a grid, along x, y and z: what GPUs of both vendors launch"""
 
 
+class _AsGiven(int):
+    """An integer argument that the compiler makes no constant of, whatever its value."""
+
+
 class GridLimit(Exception):
     """A launch of more programs than a GPU's grid has."""
 
@@ -29,6 +33,7 @@ def mend(at: Internals) -> None:
     _mend_language(at)
     _mend_arguments(at)
     _mend_grid(at)
+    _mend_specialization(at)
     _mend_imported_names(at)
 
 
@@ -55,13 +60,15 @@ def _mend_language(at: Internals) -> None:
 
 
 def _mend_arguments(at: Internals) -> None:
-    """Scalars get the type that the compiler gives them: int1, int32 or wider, fp32."""
+    """Scalars get the type that the compiler gives them: int1, int32 or wider, fp32; a 1 stays a constant."""
     original = at.member(at.interpreter, "_implicit_cvt")
     tl = at.tl
 
     def implicit(arg: Any) -> Any:
         if isinstance(arg, bool):
             return at.tensor(np.array(arg, np.bool_), tl.int1)
+        if type(arg) is int and arg == 1:
+            return arg
         if isinstance(arg, int):
             if not -(2**63) <= arg < 2**64:
                 raise ValueError(f"integer argument {arg} fits no type")
@@ -106,6 +113,31 @@ def _mend_grid(at: Internals) -> None:
     # The interpreter would copy every argument to the CPU and back; it lies there.
     at.replace(executor, "_init_args_hst", lambda self, args, kwargs: (list(args), dict(kwargs)))
     at.replace(executor, "_restore_args_dev", lambda self, *_: None)
+
+
+def _mend_specialization(at: Internals) -> None:
+    """Let an integer argument of 1 be a constant, which is no tensor, unless the kernel has it otherwise.
+
+    The compiler does so for every parameter without a type that `do_not_specialize` does not name.
+    """
+    owner = at.member(at.interpreter, "InterpretedFunction")
+    original = at.member(owner, "run")
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        named = self.kwargs.get("do_not_specialize") or ()
+        given = set()
+        for number, (name, parameter) in enumerate(inspect.signature(self.fn).parameters.items()):
+            typed = parameter.annotation is not parameter.empty and "constexpr" not in str(parameter.annotation)
+            if typed or name in named or number in named:
+                given.add(name)
+        args = tuple(_marked(value, name in given) for name, value in zip(self.arg_names, args, strict=False))
+        return original(self, *args, **{name: _marked(value, name in given) for name, value in kwargs.items()})
+
+    at.replace(owner, "run", run)
+
+
+def _marked(value: Any, as_given: bool) -> Any:
+    return _AsGiven(value) if as_given and type(value) is int else value
 
 
 def _mend_imported_names(at: Internals) -> None:

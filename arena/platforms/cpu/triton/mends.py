@@ -61,8 +61,8 @@ MENDS = (
     ),
     Mend(
         "launching",
-        "arguments are typed as the compiler types them, grid functions see plain numbers, nothing warns",
-        "a float argument took the tensor's type, and names imported from `triton.language` failed",
+        "arguments are typed as by the compiler, an integer of 1 is a constant, grid functions see plain numbers",
+        "a float took the tensor's type, `n.to(tl.int64)` worked for n = 1, imported names failed",
     ),
     Mend(
         "launch_order",

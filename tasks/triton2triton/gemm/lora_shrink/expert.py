@@ -70,7 +70,7 @@ def _add_parts(partial_ptr, out_ptr, count, PARTS: tl.constexpr, BLOCK: tl.const
     inside = i < count
     total = tl.zeros((BLOCK,), dtype=tl.float32)
     for part in tl.static_range(PARTS):
-        total += tl.load(partial_ptr + i + part * count.to(tl.int64), mask=inside, other=0.0)
+        total += tl.load(partial_ptr + i + part * tl.cast(count, tl.int64), mask=inside, other=0.0)
     tl.store(out_ptr + i, total, mask=inside)
 
 

@@ -125,7 +125,7 @@ def _expand_span(
     hidden_mask = real[:, None] & (ranks < RANK)[None, :]
     hidden = tl.load(hidden_ptrs, mask=hidden_mask, other=0.0)
     for part in tl.static_range(1, PARTS):
-        part_ptrs = hidden_ptrs + part * num_choices.to(tl.int64) * (SLICES * RANK)
+        part_ptrs = hidden_ptrs + part * tl.cast(num_choices, tl.int64) * (SLICES * RANK)
         hidden += tl.load(part_ptrs, mask=hidden_mask, other=0.0)
     hidden = hidden.to(lora_b_ptr.dtype.element_ty)
     if WEIGHTED:
