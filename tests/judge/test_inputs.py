@@ -23,6 +23,7 @@ from arena.judge.performance.waits import LONG
 from arena.platforms.cpu.platform import CpuPlatform
 from arena.task.corpus.task_folder import TASKS, load_task
 from arena.task.definition import FLOATING, Arguments, Task, arguments
+from arena.task.numerics.fills import is_custom
 from arena.task.numerics.reference import Reference
 
 
@@ -38,6 +39,27 @@ def test_indices_are_drawn_and_data_are_left_out(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(inputs, "_MOST_INDICES", 0)
     fewer = draw_inputs(worked_out, reference, 1, generator, data=False)
     assert set(fewer) < set(needed), "large tensors of integers that may be 0 are data, too"
+
+
+@pytest.mark.parametrize(
+    ("task", "most", "drawn"),
+    [
+        ("attention/correct_attn_cp_out", 1 << 30, False),
+        ("linear_attention/fla_cumsum_vector", 1 << 30, True),
+        ("linear_attention/fla_cumsum_vector", 1, False),
+    ],
+    ids=["no indices", "indices beside data", "more than the host may hold"],
+)
+def test_a_task_is_asked_for_its_own_inputs_only_for_indices(
+    monkeypatch: pytest.MonkeyPatch, task: str, most: int, drawn: bool
+) -> None:
+    monkeypatch.setattr(inputs, "_MOST_BYTES_AT_ONCE", most)
+    found = load_task(TASKS / "triton2triton" / task)
+    worked_out, reference = arguments(found, found.seen[0]), Reference(found.reference_path)
+    custom = {tensor.name for tensor in worked_out.inputs if is_custom(tensor.spec.fill)}
+    needed = draw_inputs(worked_out, reference, 1, secret_generator("cpu"), data=False)
+    assert custom and (custom <= set(needed)) == drawn
+    assert drawn or not custom & set(needed)
 
 
 @dataclass

@@ -142,7 +142,8 @@ def draw_inputs(
     """Every input tensor by name, shape (count, *shape); unpredictable, and as the task's fills say.
 
     Without `data`, declared fills of floating-point tensors, and of large ones of integers, are left out where zeros
-    would do as well: for who needs no more than valid indices. `uneven`: see `arena.task.numerics.fills.draw`.
+    would do as well: for who needs no more than valid indices. So are custom fills without indices, or of more than
+    1 GiB. `uneven`: see `arena.task.numerics.fills.draw`.
     `spoiled`: see `spoil`.
     """
     declared = [t for t in arguments.inputs if not is_custom(t.spec.fill) and not t.base]
@@ -151,7 +152,7 @@ def draw_inputs(
     affected = _uneven([t for t in declared if t.dtype in FLOATING], generator) if uneven else frozenset()
     drawn = {t.name: draw(t, arguments, count, generator, uneven=t.name in affected) for t in declared}
     custom = [tensor for tensor in arguments.inputs if is_custom(tensor.spec.fill)]
-    if custom:
+    if custom and (data or _holds_indices(custom)):
         drawn |= _built(custom, arguments, reference, count, generator)
     if spoiled:
         spoil(drawn, arguments, reference, generator)
@@ -255,6 +256,12 @@ def _uneven(tensors: Sequence[Tensor], generator: torch.Generator) -> frozenset[
     if lot < _ONE:
         return frozenset({tensors[int(which * len(tensors))].name})
     return frozenset(tensor.name for tensor in tensors)
+
+
+def _holds_indices(custom: Sequence[Tensor]) -> bool:
+    """Return whether `make_inputs` gives indices, and not so much else that it fills the memory of the host."""
+    held = sum(tensor.numel * tensor.item_bytes for tensor in custom)
+    return held <= _MOST_BYTES_AT_ONCE and not all(map(_is_data, custom))
 
 
 def _is_data(tensor: Tensor) -> bool:
