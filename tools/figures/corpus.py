@@ -71,15 +71,17 @@ def mutants() -> str:
 
 
 def blind_faults() -> str:
-    """Return how many wrong kernels of authors who saw no case were rejected, then and now."""
+    """Return how many wrong kernels of authors who saw no case were rejected, then, now and on an H200."""
     with (kept.ROOT / BLIND_FAULTS).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     first = sum(row["at_first_sight"] == "rejected" for row in rows)
     since = sum(row["with_cases_added_since"] == "rejected" for row in rows) - first
+    left = [row["on_h200"] for row in rows if row["with_cases_added_since"] == "passed" and row["on_h200"]]
     tasks = len({row["task"] for row in rows})
     return (
         f"Authors who saw no case wrote {len(rows)} wrong kernels for {tasks} tasks drawn at random. The CPU "
-        f"platform rejected {100 * first / len(rows):.0f} % at first sight, and cases added since reject {since} more."
+        f"platform rejected {100 * first / len(rows):.0f} % at first sight, and cases added since reject {since} more. "
+        f"Of {len(left)} others an H200 rejects {left.count('rejected')}."
     )
 
 

@@ -20,6 +20,8 @@ from arena.task.corpus.corpora import load_corpus
 from figures import full_run, kept, production, published, suites
 
 FULL_REPORT = kept.REPORTS / "full-h200"
+FRONTIER_RUN, FRONTIER_CHECKS = (f"reports/frontier-h200/{name}.tar.xz" for name in ("records", "checks"))
+FRONTIER = kept.ROOT / "corpora" / "frontier"
 VERSIONS = FULL_REPORT / "versions.json"
 """of each task that some kept evidence is about"""
 NOT_KEPT = ("index.html", "tasks")
@@ -55,6 +57,16 @@ def quality() -> Sequence[task_quality.Checks]:
     return task_quality.gather(load_corpus(), checks, run, task_versions.read_versions(VERSIONS))[0]
 
 
+def frontier_page() -> str:
+    """Return the same page on the tasks of the frontier corpus; what has changed since has no times."""
+    tasks, run = load_corpus(FRONTIER), kept.run(FRONTIER_RUN)
+    known = {task.content_hash: task_versions.version_of(task) for task in tasks}
+    known |= task_versions.read_versions(kept.unpacked(FRONTIER_CHECKS) / "checks" / "versions.json")
+    (folder,) = kept.unpacked(FRONTIER_RUN).iterdir()
+    rows = task_quality.gather(tasks, kept.unpacked(FRONTIER_CHECKS) / "checks", folder, known)[0]
+    return task_quality.render(rows, run.info.environment.device.name)
+
+
 def versions() -> bytes:
     """Return the file of versions: those of before that evidence still names, and those of tasks that it is about now.
 
@@ -77,6 +89,7 @@ TABLES = {
     "reports/tables/production.md": Table([_PRODUCTION], production_page),
     "reports/tables/suites.md": Table([kept.FULL, _PRODUCTION, _STREAMS, *kept.TIMES], suites_page),
     "reports/tables/task-quality.md": Table([kept.CHECKS, kept.FULL], task_quality_page),
+    "reports/tables/frontier.md": Table([FRONTIER_CHECKS, FRONTIER_RUN], frontier_page),
     "reports/tables/cheats.md": Table(cheat_table.SOURCES, cheat_table.page),
     "reports/tables/fault-probes.md": Table(["reports/fault-probes.json"], fault_probes.kept_page),
     "reports/tables/published-h200.md": Table([published.RECORDS], published.page),

@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 
 CHUNK = 64
+LEAST_SCAN = 16
+"""With two sequences, and so scans of two elements, an H200 with Triton 3.6 was wrong; not run there since"""
 PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")
 """of float32: both use matrix units"""
 
@@ -70,12 +72,11 @@ def _solve_chunks(
         earlier = places[:, None] > places[None, :]
         between = tl.exp(tl.where(earlier, sums[:, None] - sums[None, :], 0.0))
         system = tl.where(earlier, beta[:, None] * tl.dot(key, key.T) * between, 0.0)
-        # Blocks of 2 * half on the diagonal: what lies below both halves is minus inverse @ that part @ inverse.
+        # Blocks of 2 << level on the diagonal: what lies below both halves is minus inverse @ that part @ inverse.
         inverse = tl.where(places[:, None] == places[None, :], 1.0, 0.0)
         for level in tl.static_range(6):
-            half: tl.constexpr = 1 << level
-            paired = (places[:, None] // (2 * half)) == (places[None, :] // (2 * half))
-            lower = (places[:, None] // half % 2 == 1) & (places[None, :] // half % 2 == 0)
+            paired = (places[:, None] // (2 << level)) == (places[None, :] // (2 << level))
+            lower = (places[:, None] // (1 << level) % 2 == 1) & (places[None, :] // (1 << level) % 2 == 0)
             below = tl.where(paired & lower, system, 0.0)
             if level == 0:
                 inverse -= below
@@ -221,7 +222,7 @@ def gdn_prefill(query, key, value, a, b, A_log, dt_bias, cu_seqlens, initial_sta
     dims = max(16, triton.next_power_of_2(head_dim))
     columns = max(16, triton.next_power_of_2(value_dim))
     rows = min(columns, 32 if dims <= 128 else 16)
-    seqs = triton.next_power_of_2(num_seqs)
+    seqs = max(LEAST_SCAN, triton.next_power_of_2(num_seqs))
     most_chunks = num_tokens // CHUNK + num_seqs
     sums = torch.empty((num_tokens, num_value_heads), dtype=torch.float32, device=value.device)
     inverse = torch.empty((num_tokens, num_value_heads, CHUNK), dtype=value.dtype, device=value.device)

@@ -8,6 +8,8 @@ import triton
 import triton.language as tl
 
 CHUNK = 64
+LEAST_SCAN = 16
+"""With two sequences, and so scans of two elements, an H200 with Triton 3.6 was wrong; not run there since"""
 
 
 @triton.jit
@@ -170,7 +172,7 @@ def gdn_prefill(query, key, value, a, b, A_log, dt_bias, cu_seqlens, initial_sta
         num_value_heads,
         head_dim,
         DIMS=dims,
-        SEQS=triton.next_power_of_2(num_seqs),
+        SEQS=max(LEAST_SCAN, triton.next_power_of_2(num_seqs)),
         CHUNK=CHUNK,
     )
     walk_sequences[(triton.cdiv(value_dim, rows), num_seqs, num_value_heads)](
