@@ -64,7 +64,8 @@ def frontier_page() -> str:
     known |= task_versions.read_versions(kept.unpacked(FRONTIER_CHECKS) / "checks" / "versions.json")
     (folder,) = kept.unpacked(FRONTIER_RUN).iterdir()
     rows = task_quality.gather(tasks, kept.unpacked(FRONTIER_CHECKS) / "checks", folder, known)[0]
-    return task_quality.render(rows, run.info.environment.device.name)
+    text = task_quality.render(rows, run.info.environment.device.name)
+    return text.replace("# Quality of the tasks", "# Quality of the frontier tasks", 1)
 
 
 def versions() -> bytes:
