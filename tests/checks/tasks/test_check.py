@@ -49,6 +49,22 @@ def test_a_good_task_passes_and_its_check_can_be_resumed(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("row", "right"), [("tl.program_id(0).to(tl.int64)", True), ("tl.program_id(0)", False)])
+def test_a_launch_that_is_too_large_to_be_emulated_is_checked_at_its_ends(
+    make_judge: MakeJudge, write: Write, row: str, right: bool
+) -> None:
+    assert "tl.program_id(0).to(tl.int64)" in KERNEL
+    files = {
+        "task.yaml": TASK.replace("rows, domain: [1, 4096]", "rows, domain: [1, 1048576]"),
+        "heldout.yaml": HELDOUT + "- {kind: large, M: 524300, N: 4096, dtype: float16}\n",
+        "kernel.py": KERNEL.replace("tl.program_id(0).to(tl.int64)", row),
+    }
+    said = refused(checked(make_judge, write(files)))
+    assert ("correct" not in said) == right, said
+    assert right or "heldout-06" in said["correct"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "made"), [(KERNEL, 1), (KERNEL.replace("x * gain + offset", "x * gain"), 2)])
 def test_what_failed_or_changed_is_checked_again_on_resume(
     make_judge: MakeJudge, write: Write, tmp_path_factory: pytest.TempPathFactory, kernel: str, made: int

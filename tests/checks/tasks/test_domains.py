@@ -76,6 +76,11 @@ def test_half_of_a_domain_is_enough(folder: Path) -> None:
         assert outcomes(task)["gain"] is outcome, domain
 
 
+def test_the_ends_of_a_reach_are_those_of_what_was_drawn(folder: Path) -> None:
+    detail = checked(loaded(folder))["domain of gain"].detail
+    assert detail.startswith("gain is from 1"), "0 was not drawn"
+
+
 def test_no_case_may_leave_the_domain(folder: Path) -> None:
     task = loaded(folder, TASK.replace(GAIN, f"{GAIN}, domain: [0, 1.5]"))
     assert "its domain is [0.0, 1.5]" in checked(task)["domain of gain"].detail
