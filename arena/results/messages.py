@@ -63,7 +63,7 @@ def message(code: str, /, **values: object) -> str:
     said = entry.text.format(**values).strip()
     if "\n" in said:
         return f"{said}\n{NEXT}{entry.todo} [{code}]"
-    return f"{said}; {entry.todo} [{code}]"
+    return f"{said}{ADVICE}{entry.todo} [{code}]"
 
 
 def within(context: str, detail: str, /, **values: object) -> str:
@@ -84,12 +84,16 @@ def code_of(detail: str) -> str:
 
 
 def bare(detail: str) -> str:
-    """Return a detail without what to do next and without its code: to be the value of another message."""
+    """Return a detail without what to do next and without its code: to be the value of another message.
+
+    What to do next is what follows the last separator: records may hold other words for it than the catalogue.
+    """
     code = code_of(detail)
     if not code:
         return detail
-    text = detail.removesuffix(f" [{code}]").removesuffix(MESSAGES[code].todo)
-    return text.removesuffix(NEXT).removesuffix("; ").rstrip()
+    text = detail.removesuffix(f" [{code}]")
+    separator = f"\n{NEXT}" if f"\n{NEXT}" in text else ADVICE
+    return text.rpartition(separator)[0].rstrip() or text
 
 
 def for_terminal(detail: str, *, told: bool = False) -> str:
@@ -143,6 +147,7 @@ PLACEHOLDERS = {
 }
 """what `arena explain` shows for values that are texts; others are shown by their names in capitals"""
 NEXT = "Next: "
+ADVICE = "; "
 """how the last line of a detail of several lines begins"""
 _CODE = re.compile(r" \[([a-z][a-z0-9_]*)\]$")
 _RULE, _CRASH, _TIMING = (Status.RULE_VIOLATION,), (Status.CRASH,), (Status.TIMING_MISMATCH,)
@@ -452,7 +457,7 @@ MESSAGES: dict[str, Message] = {
         "the kernel refuses the case",
         "{log}",
         "The kernel's own code raised an error. That is honest about its range, but every case is to be computed.",
-        "support it, if slowly",
+        "compute it too, even if more slowly",
     ),
     "returns_other_tensors": Message(
         MessageSection.RUN,
@@ -1209,7 +1214,7 @@ MESSAGES: dict[str, Message] = {
         "worst deviation from 1 is {worst:.2%} over {cases} cases, less than {most:.0%} is allowed: {intervals}",
         "The kernel was timed against itself, so that the speedup should be 1. Speedups of candidates are off by as "
         "much.",
-        "add longer cases; do not autotune",
+        "add longer cases, without autotuning",
     ),
     "check_headroom_unknown": Message(
         MessageSection.CHECK,
@@ -1276,7 +1281,7 @@ MESSAGES: dict[str, Message] = {
         "the sandbox cannot use the device",
         "a process in the sandbox cannot use the device: {problem}",
         "It says nothing about the candidate.",
-        "try ARENA_SANDBOX=basic; see docs/develop/isolation.md",
+        "try ARENA_SANDBOX=basic, see docs/develop/isolation.md",
     ),
     "device_busy": Message(
         MessageSection.HARNESS,

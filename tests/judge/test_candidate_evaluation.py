@@ -15,7 +15,9 @@ from msgspec import structs
 
 from arena.errors import InfrastructureError
 from arena.judge.compile.cross_compile import CrossCompilation
+from arena.judge.correctness.verify import OutputCheck
 from arena.judge.evaluate import CandidateEvaluation, JudgeContext
+from arena.judge.performance.baselines import BaselineResult
 from arena.judge.performance.timer import Timer
 from arena.judge.workers.watchdog import WatchedWorker
 from arena.judge.workers.worker import ForkServers
@@ -24,6 +26,7 @@ from arena.results.effort import Effort
 from arena.results.environment import Environment
 from arena.results.failures import failures
 from arena.results.messages import bare
+from arena.results.outcome import Outcome, outcome_of
 from arena.results.record import Evaluation, Split
 from arena.results.session import Evaluated
 from arena.results.verdict import Stage, Status
@@ -241,6 +244,23 @@ def test_after_a_call_without_end_no_case_begins(task: Task, context: JudgeConte
     assert time.monotonic() - started < patience.call_timeout_s + max(3 * patience.call_timeout_s, 3 * control_s)
     ends = [case.candidate for case in evaluation.cases if case.split == "seen"]
     assert ends == [Status.TIMEOUT, *[Status.NOT_RUN] * (len(ends) - 1)]
+
+
+@pytest.mark.slow
+def test_a_call_that_the_baseline_does_not_end_either_is_not_the_last(
+    task: Task, context: JudgeContext, tmp_path: Path
+) -> None:
+    patience = structs.replace(QUICK, call_timeout_s=2.0)
+    shapes = {case.id: tuple(case.values[axis.name] for axis in task.axes) for case in task.cases}
+    case = next(case for case in task.heldout if [*shapes.values()].count(shapes[case.id]) == 1)
+    spoilt = spoiled(task, tmp_path, f"while tuple(x.shape) == {shapes[case.id]}: pass")
+    endless = BaselineResult(OutputCheck(Status.TIMEOUT, "none"))
+    known = replace(context, cache={(task.content_hash, case.id, patience): endless})
+    evaluation = evaluated(task, known, spoilt, patience)
+    ends = {case.case: case.candidate for case in evaluation.cases}
+    assert ends.pop(case.id) is Status.TIMEOUT
+    assert set(ends.values()) == {Status.PASSED}
+    assert outcome_of(evaluation) is Outcome.SOLVED
 
 
 FAILING = """\

@@ -14,6 +14,7 @@ import arena
 from arena.cli.app import app
 from arena.errors import UsageError
 from arena.results.messages import (
+    ADVICE,
     CONTEXTS,
     ITEMS,
     MEANINGS,
@@ -132,6 +133,16 @@ def test_a_compilers_log_stays_in_front() -> None:
     detail = message("compiler_refused", log="a.hip:1: error: x\n1 error\n")
     assert detail == "a.hip:1: error: x\n1 error\nNext: correct the first error [compiler_refused]"
     assert bare(detail) == "a.hip:1: error: x\n1 error"
+
+
+@pytest.mark.parametrize("said", ["out is 3 of 4", "1 of 2; 3 of 4"])
+@pytest.mark.parametrize("separator", ["; ", "\nNext: "])
+def test_a_detail_is_bare_of_what_an_older_catalogue_advised(said: str, separator: str) -> None:
+    assert bare(f"{said}{separator}what was advised then [output_wrong]") == said
+
+
+def test_no_advice_holds_a_separator() -> None:
+    assert not [code for code, entry in MESSAGES.items() if ADVICE in entry.todo or "\n" in entry.todo]
 
 
 def test_a_code_is_told_once_and_unknown_ones_are_text() -> None:

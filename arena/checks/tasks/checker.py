@@ -203,8 +203,7 @@ class TaskChecker:
         for case in self._cases:
             finding = findings[case.id]
             if finding.status is not Status.PASSED:
-                detail = within("of_case", finding.detail, case=case.id, label=case.label, status=finding.status)
-                yield CheckItem("correct", CheckOutcome.FAILED, detail)
+                yield _not_correct(case, finding)
                 return
         misplaced = self._misplaced(program)
         if misplaced is not None:
@@ -234,11 +233,7 @@ class TaskChecker:
             found = check_launches(self._context.timer.platform, worker_program, self._correctness.reference, left_out)
         finally:
             worker_program.discard()
-        if found is None:
-            return None
-        case, finding = found
-        detail = within("of_case", finding.detail, case=case.id, label=case.label, status=finding.status)
-        return CheckItem("correct", CheckOutcome.FAILED, detail)
+        return None if found is None else _not_correct(*found)
 
     def _targets(self, kernel: Path) -> Iterator[CheckItem]:
         wanted = self._options.targets
@@ -260,6 +255,12 @@ class TaskChecker:
                 found = build.machine_code
                 detail = within("in_machine_code", found.detail, case=found.case)
                 yield CheckItem(f"machine code for {build.target}", _OF_MACHINE_CODE[found.outcome], detail)
+
+
+def _not_correct(case: Case, finding: OutputCheck) -> CheckItem:
+    """Return the item of a kernel that is not right in a case."""
+    detail = within("of_case", finding.detail, case=case.id, label=case.label, status=finding.status)
+    return CheckItem("correct", CheckOutcome.FAILED, detail)
 
 
 def _of_the_author(items: Iterator[CheckItem]) -> Iterator[CheckItem]:

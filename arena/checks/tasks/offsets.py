@@ -6,7 +6,7 @@ A kernel with offsets of 32 bits is right on all others. The CPU platform runs t
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from arena.task.definition import LARGE_ELEMENTS, MOST_HELD_BYTES, Arguments, Axis, Case, Task, TensorSpec, arguments
 from arena.task.expression import ExpressionError
@@ -22,24 +22,25 @@ def tensors_without_large_case(task: Task) -> Iterator[tuple[str, int]]:
     worked_out = [arguments(task, case) for case in task.cases]
     for spec in task.tensors:
         if spec.view_of is None and max(_span(one, spec.name) for one in worked_out) <= LARGE_ELEMENTS:
-            most = most_elements(task, spec)
+            most = most_elements(task, spec, worked_out)
             if most > LARGE_ELEMENTS:
                 yield spec.name, most
 
 
 def admits_large(task: Task) -> bool:
     """Return whether some sizes of the domain make a tensor that large."""
-    return any(most_elements(task, spec) > LARGE_ELEMENTS for spec in task.tensors)
+    worked_out = [arguments(task, case) for case in task.cases]
+    return any(most_elements(task, spec, worked_out) > LARGE_ELEMENTS for spec in task.tensors)
 
 
-def most_elements(task: Task, spec: TensorSpec) -> int:
+def most_elements(task: Task, spec: TensorSpec, worked_out: Sequence[Arguments]) -> int:
     """Return how many elements a tensor was found to span, within the domain and what a case may hold.
 
     In many orders the axes of its shape are raised one after the other, and the others lowered or left. The search ends
     where the tensor is large enough; the same task is always searched in the same way.
     """
     shaped = frozenset().union(*(size.names for size in (*spec.shape, *spec.strides)))
-    starts = sorted(task.cases, key=lambda case: -_span(arguments(task, case), spec.name))[:_STARTS]
+    starts = [one.case for one in sorted(worked_out, key=lambda one: -_span(one, spec.name))[:_STARTS]]
     generator, best = random.Random(spec.name), 0
     for turn in range(_TRIES):
         start, axes = starts[turn % len(starts)], list(task.axes)

@@ -110,7 +110,7 @@ class CaseProblem(Exception):
 
 def _check_large(case: Case, worked_out: Arguments) -> None:
     """A `large` case is not timed, and has so large a tensor."""
-    most = max((tensor.span for tensor in (*worked_out.inputs, *worked_out.outputs)), default=0)
+    most = max((tensor.offset + tensor.span for tensor in (*worked_out.inputs, *worked_out.outputs)), default=0)
     for holds, problem in (
         (not case.timed, "a large case is not timed"),
         (most > LARGE_ELEMENTS, f"its largest tensor spans {most} elements; expected more than {LARGE_ELEMENTS}"),

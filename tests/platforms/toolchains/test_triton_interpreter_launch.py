@@ -191,6 +191,12 @@ def test_an_integer_of_one_is_a_constant_as_for_the_compiler():
         widening_kernel[(1,)](out, 1)
 
 
+def test_a_launch_with_more_arguments_than_parameters_fails():
+    out = torch.zeros(4, dtype=torch.int32)
+    with pytest.raises(Exception, match="takes 2 positional arguments but 3 were given"):
+        widening_kernel[(1,)](out, 2, 3)
+
+
 def test_views_and_overlaps_are_written_in_place():
     base = torch.arange(64.0).reshape(8, 8).clone()
     want = base.clone()

@@ -130,7 +130,9 @@ def _mend_specialization(at: Internals) -> None:
             typed = parameter.annotation is not parameter.empty and "constexpr" not in str(parameter.annotation)
             if typed or name in named or number in named:
                 given.add(name)
-        args = tuple(_marked(value, name in given) for name, value in zip(self.arg_names, args, strict=False))
+        named_args = zip(self.arg_names, args, strict=False)
+        surplus = args[len(self.arg_names) :]
+        args = (*(_marked(value, name in given) for name, value in named_args), *surplus)
         return original(self, *args, **{name: _marked(value, name in given) for name, value in kwargs.items()})
 
     at.replace(owner, "run", run)
