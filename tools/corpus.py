@@ -1,4 +1,4 @@
-"""Check every task on the CPU platform that has changed, or whose judge has changed, since it last passed.
+"""Check every task of every corpus here on the CPU platform that has changed, or whose judge has, since it last passed.
 
     python tools/corpus.py            check what has changed, and keep what passed in tests/corpus.json
     python tools/corpus.py --all      check every task
@@ -21,13 +21,15 @@ from arena.errors import FileError
 from arena.processes.python_child import python_module
 from arena.task.corpus.corpora import open_corpora
 from arena.task.corpus.level import level_of
+from arena.task.corpus.task_folder import TASKS
 
 KEPT = Path(__file__).resolve().parents[1] / "tests" / "corpus.json"
+CORPORA = (TASKS, *sorted(TASKS.parent.glob("corpora/*")))
 
 
 def keys() -> dict[str, str]:
     """Return the key of every task; a malformed task has one that is never kept."""
-    corpora, found = open_corpora(()), {}
+    corpora, found = open_corpora(CORPORA), {}
     for name in corpora.ids:
         try:
             task = corpora.load(name)
@@ -52,7 +54,8 @@ def main() -> int:
     if not changed:
         return 0
     again = ["--resume"] if "--all" not in sys.argv[1:] else []  # what passed beside a task that failed
-    command = python_module("arena", "tasks", "check", "--platform", "cpu", *again, *changed)
+    folders = [text for folder in CORPORA for text in ("--tasks-dir", str(folder))]
+    command = python_module("arena", "tasks", "check", *folders, "--platform", "cpu", *again, *changed)
     code = subprocess.run(command, check=False).returncode
     if code == 0:
         KEPT.write_text(json.dumps(now, indent=0, sort_keys=True) + "\n", encoding="utf-8")

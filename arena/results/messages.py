@@ -259,7 +259,7 @@ MESSAGES: dict[str, Message] = {
     "file_too_large": Message(
         MessageSection.COMPILE,
         _RULE,
-        "the file is too large",
+        "a large file",
         "{file} has {found} bytes; a kernel file may have {allowed}",
         "Compilers and checks take longer for longer files, and a kernel needs no more.",
         "shorten the file",
@@ -432,7 +432,7 @@ MESSAGES: dict[str, Message] = {
         "the file compiles at one wave size only",
         "compiles for waves of {first} threads, but not of {other}: {log}",
         "A kernel for NVIDIA (32) and AMD (64) GPUs must not depend on the number of threads in a wave.",
-        "use warpSize in place of a constant",
+        "use warpSize, no constant",
     ),
     "judge_failed_twice": Message(
         MessageSection.COMPILE,
@@ -457,7 +457,7 @@ MESSAGES: dict[str, Message] = {
         "the kernel refuses the case",
         "{log}",
         "The kernel's own code raised an error. That is honest about its range, but every case is to be computed.",
-        "compute it too, even if more slowly",
+        "compute it too, if slowly",
     ),
     "returns_other_tensors": Message(
         MessageSection.RUN,
@@ -555,6 +555,14 @@ MESSAGES: dict[str, Message] = {
         "What cannot be counted could fill the disk.",
         "write no files",
     ),
+    "not_watched": Message(
+        MessageSection.RUN,
+        _CRASH,
+        "an unwatchable process",
+        "what it takes cannot be measured: {problem}",
+        "A process of which nobody knows the memory could take all of it.",
+        "start no processes, write no files",
+    ),
     "no_answer": Message(
         MessageSection.RUN,
         (Status.TIMEOUT,),
@@ -566,7 +574,7 @@ MESSAGES: dict[str, Message] = {
     "ended_by_signal": Message(
         MessageSection.RUN,
         _CRASH,
-        "the process was ended by a signal",
+        "a signal ended the process",
         "the candidate's process was ended by {signal}{printed}",
         _LAST_LINES,
         "find the invalid access on the CPU side",
@@ -675,7 +683,7 @@ MESSAGES: dict[str, Message] = {
         "right at one wave size only",
         "right at wave size {right}; at {wrong}, {status}: {detail}",
         "A kernel for NVIDIA (32) and AMD (64) GPUs must not depend on the number of threads in a wave.",
-        "use warpSize in place of a constant",
+        "use warpSize, no constant",
     ),
     # Performance: seen and held-out cases.
     "wrote_after_end": Message(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from arena.judge.workers import watchdog
-from arena.judge.workers.watchdog import LOG_LIMIT_BYTES, Family, Watch, cut, memory_limit_bytes
+from arena.judge.workers.watchdog import LOG_LIMIT_BYTES, Family, Taken, Watch, cut, memory_limit_bytes
 from arena.results.verdict import Status
 
 MIB = 1 << 20
@@ -49,6 +49,20 @@ def test_what_a_process_takes_is_seen_and_ends_it(started: list[subprocess.Popen
     assert process.wait(10) == -9
     watch.end()
     assert "at most 0.1 GiB is allowed" in watch.verdict
+
+
+def test_a_process_that_cannot_be_watched_is_ended(
+    started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(self: Family) -> Taken:
+        raise ValueError("no number")
+
+    monkeypatch.setattr(Family, "taken", unreadable)
+    process = start(started, HOLD.format(mib=1))
+    watch = Watch(process.pid, 150 * MIB)
+    assert process.wait(10) == -9
+    watch.end()
+    assert watch.status is Status.CRASH and "ValueError: no number" in watch.verdict
 
 
 def test_a_modest_process_is_left_alone_until_the_watch_ends(started: list[subprocess.Popen[bytes]]) -> None:

@@ -143,13 +143,21 @@ class Watch:
         while not self._over.wait(INTERVAL_S):
             if time.monotonic() < self._rests_until:
                 continue
-            self._judge(self._family.taken())
+            self._look()
             if self.verdict:
                 kill_group(self._pid)
                 self._family.kill()
                 return
             if self._log is not None:
                 cut(self._log)
+
+    def _look(self) -> None:
+        """Judge one sample; what cannot be sampled does not go on unwatched."""
+        try:
+            self._judge(self._family.taken())
+        except Exception as problem:  # of this thread nobody would hear
+            self.status = Status.CRASH
+            self.verdict = message("not_watched", problem=f"{type(problem).__name__}: {problem}")
 
     def _judge(self, taken: Taken) -> None:
         if taken.memory > self._most_bytes:

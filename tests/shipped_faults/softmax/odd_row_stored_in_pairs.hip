@@ -1,4 +1,4 @@
-// expect: wrong_result in heldout-02. Overlapping writes: a row of odd length is stored in pairs, and the last pair ends in the next row.
+// expect: wrong_result in heldout-20. Overlapping writes: a row of odd length is stored in pairs, and the last pair ends in the next row.
 #include "task.h"
 #include "block.h"
 
