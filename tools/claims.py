@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from figures import corpus, drawings, full_run, kept, messages, options, published, quickstart, runs_on, tables
+from figures import core, corpus, drawings, full_run, kept, messages, options, published, quickstart, runs_on, tables
 
 ROOT = kept.ROOT
 LIST = "reports/tables/claims.md"
@@ -110,6 +110,7 @@ def made_files() -> Iterator[tuple[str, bytes]]:
     yield str(tables.VERSIONS.relative_to(ROOT)), tables.versions()
     for name, content in tables.report():
         yield f"{tables.FULL_REPORT.relative_to(ROOT)}/{name}", content
+    yield core.PATH, core.core_file()
     for path, table in tables.TABLES.items():
         yield path, table.page().encode()
     yield published.ROWS, published.table()

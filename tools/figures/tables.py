@@ -17,7 +17,7 @@ from arena.reports import task_quality, task_versions
 from arena.results.check import TaskCheck
 from arena.runs import records
 from arena.task.corpus.corpora import load_corpus
-from figures import full_run, kept, production, published, suites
+from figures import core, full_run, kept, production, published, suites
 
 FULL_REPORT = kept.REPORTS / "full-h200"
 FRONTIER_RUN, FRONTIER_CHECKS = (f"reports/frontier-h200/{name}.tar.xz" for name in ("records", "checks"))
@@ -90,6 +90,7 @@ TABLES = {
     "reports/tables/production.md": Table([_PRODUCTION], production_page),
     "reports/tables/suites.md": Table([kept.FULL, _PRODUCTION, _STREAMS, *kept.TIMES], suites_page),
     "reports/tables/task-quality.md": Table([kept.CHECKS, kept.FULL], task_quality_page),
+    "reports/tables/core.md": Table(core.SOURCES, core.page),
     "reports/tables/frontier.md": Table([FRONTIER_CHECKS, FRONTIER_RUN], frontier_page),
     "reports/tables/cheats.md": Table(cheat_table.SOURCES, cheat_table.page),
     "reports/tables/fault-probes.md": Table(["reports/fault-probes.json"], fault_probes.kept_page),

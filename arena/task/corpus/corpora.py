@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arena.errors import FileError, UsageError
+from arena.task.corpus.core import with_core
 from arena.task.corpus.selection import select
 from arena.task.corpus.task_folder import DEFINITION, TASKS, load_task
 from arena.task.definition import Task, TaskType
@@ -24,8 +25,9 @@ class Corpora:
         return tuple(self.folders)
 
     def select(self, patterns: Iterable[str]) -> tuple[str, ...]:
-        """Return the ids that any pattern matches; see `selection.select`."""
-        return select(self.ids, [part for pattern in patterns for part in pattern.split(",") if part])
+        """Return the ids that any pattern matches; see `selection.select` and `core.with_core`."""
+        parts = [part for pattern in patterns for part in pattern.split(",") if part]
+        return select(self.ids, with_core(parts, self.ids))
 
     def including(self, patterns: Iterable[str]) -> tuple[Corpora, tuple[str, ...]]:
         """Return these folders with those task folders that patterns are, and the patterns with their ids in place."""
