@@ -932,7 +932,7 @@ MESSAGES: dict[str, Message] = {
         MessageSection.CHECK,
         (),
         "cases for the CPU end low",
-        "{axis} is at most {greatest} where the CPU platform runs a case; at least one must have more than {least}",
+        "{axis} is at most {greatest} where the CPU platform runs a case; at least one must have {least} or more",
         "Kernels are often right up to a fixed size alone. A case with one long axis finds that without a GPU.",
         "add a case with that axis long",
     ),

@@ -69,8 +69,8 @@ RULES = (
     TaskRule(
         "CPU reach of AXIS",
         RuleLevel.STRICT,
-        f"a case that the CPU platform runs has more than {CPU_REACH}, where the domain has; axes with a default need"
-        " none",
+        f"a case that the CPU platform runs has more than {CPU_REACH}, or the end of a domain that ends there; axes"
+        " with a default need none",
     ),
     TaskRule(
         "sizes of AXIS",

@@ -115,8 +115,9 @@ def _cpu_reach(task: Task) -> Iterator[tuple[str, str]]:
     for axis in task.axes:
         if axis.default is None and not axis.values:
             greatest = max((int(case.values[axis.name]) for case in small), default=0)
-            detail = message("check_axis_reach_cpu", axis=axis.name, greatest=greatest, least=CPU_REACH)
-            yield f"CPU reach of {axis.name}", detail if greatest <= CPU_REACH < axis.high else ""
+            least = min(CPU_REACH + 1, axis.high)
+            detail = message("check_axis_reach_cpu", axis=axis.name, greatest=greatest, least=least)
+            yield f"CPU reach of {axis.name}", detail if greatest < least else ""
         left = sorted(set(axis.values) - {int(case.values[axis.name]) for case in small})
         if axis.values:
             detail = message("check_axis_sizes", axis=axis.name, sizes=", ".join(map(str, left)))

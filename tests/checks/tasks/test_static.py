@@ -93,6 +93,13 @@ def test_the_cpu_platform_meets_more_than_a_small_buffer_holds(
     assert items(write_task(tmp_path, heldout=HELDOUT + long))["CPU reach of M"].outcome is outcome
 
 
+@pytest.mark.parametrize(("rows", "outcome"), [(63, CheckOutcome.NOT_CHECKED), (64, CheckOutcome.PASSED)])
+def test_of_a_short_domain_the_cpu_platform_meets_the_end(tmp_path: Path, rows: int, outcome: CheckOutcome) -> None:
+    task = TASK.replace("[1, 4096]}", "[1, 64]}", 1)
+    seen, heldout = SEEN.replace("M: 64", f"M: {rows}"), HELDOUT.replace("M: 4096", f"M: {rows}")
+    assert items(write_task(tmp_path, task=task, seen=seen, heldout=heldout))["CPU reach of M"].outcome is outcome
+
+
 def test_an_exception_from_a_strict_rule_holds_at_both_levels(tmp_path: Path) -> None:
     text = f"{TASK}exceptions: {{production case: no model has one}}\n"
     assert items(write_task(tmp_path, task=text))["production case"].outcome is CheckOutcome.DECLARED
