@@ -1,4 +1,4 @@
-"""expect: wrong_result in heldout-18. Size limit: a row is one block of at most 65536 elements.
+"""expect: wrong_result in heldout-21. Size limit: a row is one block of at most 65536 elements.
 
 Row maxima: one program per row, which it reads as one block, without a loop.
 """

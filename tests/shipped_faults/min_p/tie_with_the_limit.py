@@ -1,4 +1,4 @@
-"""expect: wrong_result in seen-01. Ties: a logit that equals the limit is dropped, though only those below it may be."""
+"""expect: wrong_result in heldout-18. Ties: a logit that equals the limit is dropped, though only those below it may be."""
 
 import triton
 import triton.language as tl
