@@ -3,6 +3,7 @@
     python tools/claims.py             write all of them
     python tools/claims.py --check     write nothing; exit code 1 where a text differs from its record
     python tools/claims.py --list      print where each figure stands, and what it is made from
+    python tools/claims.py --core      also choose the core of the corpus anew, for a release
     python tools/claims.py --fills     also draw docs/figures/fills.svg, which depends on the version of PyTorch
 
 A figure stands between `<!-- figure: NAME -->` and `<!-- end -->`, inside a line or as lines of its own. FIGURES says
@@ -73,11 +74,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where a text differs")
     parser.add_argument("--list", action="store_true", help="print the list of figures")
+    parser.add_argument("--core", action="store_true", help=f"also choose {core.PATH} anew, for a release")
     parser.add_argument("--fills", action="store_true", help="also draw docs/figures/fills.svg")
     asked = parser.parse_args()
     if asked.list:
         sys.stdout.write(listed())
         return 0
+    if asked.core:
+        (ROOT / core.PATH).write_bytes(core.core_file())
     if asked.fills:
         (ROOT / DRAWINGS / "fills.svg").write_text(drawings.fills().svg(), encoding="utf-8")
     stale = []
@@ -110,7 +114,6 @@ def made_files() -> Iterator[tuple[str, bytes]]:
     yield str(tables.VERSIONS.relative_to(ROOT)), tables.versions()
     for name, content in tables.report():
         yield f"{tables.FULL_REPORT.relative_to(ROOT)}/{name}", content
-    yield core.PATH, core.core_file()
     for path, table in tables.TABLES.items():
         yield path, table.page().encode()
     yield published.ROWS, published.table()

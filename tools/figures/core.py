@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from arena.results.record import LONG_MS
-from arena.task.corpus.core import FILE
+from arena.task.corpus.core import FILE, core_tasks
 from arena.task.corpus.corpora import load_corpus
 from figures import kept
 
@@ -129,7 +129,8 @@ def core_file() -> bytes:
 
 def page() -> str:
     """Return the page that compares the core with the whole."""
-    every, core = known_tasks(), chosen()
+    every = known_tasks()
+    core = [one for one in every if one.task in core_tasks()]
     experts, experts_of_core = (f"{mean([one.expert for one in tasks]):.2f}" for tasks in (every, core))
     text = f"""# The core of the corpus
 

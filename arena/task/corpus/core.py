@@ -1,6 +1,6 @@
 """The core of the shipped corpus: few tasks that stand for all, for evaluations that cost less.
 
-`tasks/CORE.json` lists them; `python tools/claims.py` chooses them, anew with each release.
+`tasks/CORE.json` lists them; `python tools/claims.py --core` chooses them, anew with each release.
 """
 
 from __future__ import annotations
