@@ -1,4 +1,4 @@
-"""expect: wrong_result in heldout-20. Clamp: gates are bounded from below as well, as only ups are."""
+"""expect: wrong_result in heldout-13. Clamp: gates are bounded from below as well, as only ups are."""
 
 import triton
 import triton.language as tl
