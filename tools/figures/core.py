@@ -8,7 +8,6 @@ the distance between baseline and expert; a minute of device time costs a point.
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import random
@@ -16,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import geometric_mean
 
 from arena.results.record import LONG_MS
 from arena.task.corpus.core import FILE, core_tasks
@@ -64,19 +64,20 @@ class Known:
 
 def known_tasks() -> list[Known]:
     """Return what is known of each task of the corpus."""
-    experts = {row["task"]: row for row in _rows(TRIALS) if row["agent"] == "expert"}
+    trials, blind = kept.rows(TRIALS), kept.rows(FAULTS)
+    experts = {row["task"]: row for row in trials if row["agent"] == "expert"}
     seconds, least_ms = defaultdict[str, float](float), dict[str, float]()
-    for row in _rows(TRIALS):
+    for row in trials:
         seconds[row["task"]] += float(row["seconds"] or 0)
-    for row in _rows(CASES):
+    for row in kept.rows(CASES):
         if row["agent"] == "expert" and row["baseline_ms"]:
             least_ms[row["task"]] = min(float(row["baseline_ms"]), least_ms.get(row["task"], math.inf))
     engines = defaultdict[str, list[float]](list)
-    for row in _rows(PRODUCTION):
+    for row in kept.rows(PRODUCTION):
         if row["status"] == "passed" and row["speedup"]:
             engines[row["task"]].append(float(row["speedup"]))
-    faults = Counter(row["task"] for row in _rows(FAULTS))
-    rejected = Counter(row["task"] for row in _rows(FAULTS) if row["with_cases_added_since"] == "rejected")
+    faults = Counter(row["task"] for row in blind)
+    rejected = Counter(row["task"] for row in blind if row["with_cases_added_since"] == "rejected")
     return [
         Known(
             task=task.id,
@@ -86,21 +87,12 @@ def known_tasks() -> list[Known]:
             surely=float(experts[task.id]["speedup_low"] or 0),
             least_ms=least_ms.get(task.id, 0.0),
             seconds=seconds[task.id],
-            engine=mean(engines[task.id]) if engines[task.id] else None,
+            engine=geometric_mean(engines[task.id]) if engines[task.id] else None,
             faults=faults[task.id],
             rejected=rejected[task.id],
         )
         for task in load_corpus()
     ]
-
-
-def _rows(path: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(kept.lines(path)))
-
-
-def mean(speedups: Sequence[float]) -> float:
-    """Return the geometric mean."""
-    return math.exp(sum(map(math.log, speedups)) / len(speedups))
 
 
 def chosen() -> list[Known]:
@@ -131,7 +123,7 @@ def page() -> str:
     """Return the page that compares the core with the whole."""
     every = known_tasks()
     core = [one for one in every if one.task in core_tasks()]
-    experts, experts_of_core = (f"{mean([one.expert for one in tasks]):.2f}" for tasks in (every, core))
+    experts, experts_of_core = (f"{geometric_mean([one.expert for one in tasks]):.2f}" for tasks in (every, core))
     text = f"""# The core of the corpus
 
 `--tasks core` and `configs/core.yaml` take {len(core)} of {len(every)} tasks, chosen anew with each release. Figures on
@@ -188,7 +180,7 @@ def _minutes(tasks: Sequence[Known]) -> str:
 
 def _engines(tasks: Sequence[Known]) -> str:
     measured = [one.engine for one in tasks if one.engine is not None]
-    return f"{mean(measured):.2f} ({len(measured)} tasks)"
+    return f"{geometric_mean(measured):.2f} ({len(measured)} tasks)"
 
 
 def _faults(tasks: Sequence[Known]) -> str:
@@ -200,15 +192,15 @@ def _orders(every: Sequence[Known], core: Sequence[Known]) -> str:
     logs = {one.task: max(0.0, math.log(one.expert)) for one in every}
     counts: Mapping[int, list[bool]] = defaultdict(list)
     for _ in range(_PAIRS):
-        ahead = dict.fromkeys((False, True), 0.0)
+        of_whole = of_core = 0.0
         first, second = generator.random(), generator.random()
         for task, log in logs.items():
             gained = log * ((generator.random() < first) - (generator.random() < second))
-            ahead[False] += gained / len(every)
-            ahead[True] += gained / len(core) if task in core_names else 0.0
-        difference = math.expm1(abs(ahead[False]))
+            of_whole += gained / len(every)
+            of_core += gained / len(core) if task in core_names else 0.0
+        difference = math.expm1(abs(of_whole))
         place = max(at for at, least in enumerate(_DIFFERENCES) if difference >= least)
-        counts[place].append(ahead[False] * ahead[True] > 0)
+        counts[place].append(of_whole * of_core > 0)
     return "\n".join(
         f"| {_range(low, high)} | {len(counts[at]):,} | {100 * sum(counts[at]) / len(counts[at]):.0f} % |"
         for at, (low, high) in enumerate(pairwise(_DIFFERENCES))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections import Counter
@@ -72,8 +71,7 @@ def mutants() -> str:
 
 def blind_faults() -> str:
     """Return how many wrong kernels of authors who saw no case were rejected, then, now and on an H200."""
-    with (kept.ROOT / BLIND_FAULTS).open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = kept.rows(BLIND_FAULTS)
     first = sum(row["at_first_sight"] == "rejected" for row in rows)
     since = sum(row["with_cases_added_since"] == "rejected" for row in rows) - first
     left = [row["on_h200"] for row in rows if row["with_cases_added_since"] == "passed" and row["on_h200"]]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import tarfile
 import tempfile
@@ -77,6 +78,11 @@ def run(archive: str) -> RunRecords:
     """Return the only run of an archive."""
     (folder,) = unpacked(archive).iterdir()
     return read_run(folder)
+
+
+def rows(path: str) -> list[dict[str, str]]:
+    """Return the rows of a kept table."""
+    return list(csv.DictReader(lines(path)))
 
 
 def lines(path: str) -> list[str]:
