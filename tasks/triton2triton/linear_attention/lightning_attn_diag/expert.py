@@ -134,19 +134,21 @@ def _split_row(head_dim: int) -> tuple[int, int]:
     return (half, rest) if half >= 32 and half + rest < whole else (whole, 0)
 
 
-def _shape(chunk_size: int, value_dim: int, item_bytes: int) -> tuple[int, int, int]:
+def _shape(chunk_size: int, head_dim: int, value_dim: int, item_bytes: int) -> tuple[int, int, int]:
     """Return queries and keys of a tile, and stages.
 
     Of long rows, 64 keys and values would not fit into the 64 KiB that a workgroup has on AMD. TF32 products need two
     numbers of each float32: 32 keys and values of 128 take 64 KiB of shared memory, which with a second stage would be
     all of an SM of NVIDIA's for one program, and 32 longer ones more registers than there are. Three stages of 16-bit
-    tiles have two in flight.
+    tiles have two in flight. For 64 keys of 256 numbers and values of at most 32, Triton 3.6 makes code for sm_90 that
+    reads outside of shared memory, with any number of stages; with 32 keys it does not.
     """
     long = value_dim > 128
     rows = 32 if long else min(64, max(16, triton.next_power_of_2(chunk_size)))
     if item_bytes == 4:
         return rows, min(rows, 16 if long else 32), 1
-    return rows, rows, 2 if torch.version.hip else 3
+    keys = 32 if head_dim > 128 and value_dim <= 32 else rows
+    return rows, min(rows, keys), 2 if torch.version.hip else 3
 
 
 def lightning_attn_diag(query, key, value, slopes, chunk_size, out):
@@ -154,7 +156,7 @@ def lightning_attn_diag(query, key, value, slopes, chunk_size, out):
     value_dim = value.shape[3]
     num_chunks = triton.cdiv(seq_len, chunk_size)
     dim, rest = _split_row(head_dim)
-    rows, keys, stages = _shape(chunk_size, value_dim, query.element_size())
+    rows, keys, stages = _shape(chunk_size, head_dim, value_dim, query.element_size())
     _attend_inside_chunk[(batch * num_chunks * num_heads * triton.cdiv(chunk_size, rows),)](
         query,
         key,
