@@ -29,8 +29,10 @@ class TaskRule:
     text: str = ""
 
 
-CPU_REACH = 64
-"""the least of the sizes at which kernels are commonly cut off"""
+CPU_REACH = 256
+"""one of the sizes at which kernels are commonly cut off, and the greatest that is cheap in every axis"""
+TILES = (32, 64)
+"""common lengths of a tile: the mask of a tile twice as long is left out where the size is a multiple of it"""
 REACH, LEAST_KINDS, LEAST_HELDOUT, LEAST_HELDOUT_KINDS = 4, 4, 8, 5
 LONGEST_NAME = 80
 """characters of the name of a task or a suite: names of files hold both, and a file system takes 255"""
@@ -77,6 +79,12 @@ RULES = (
         RuleLevel.STRICT,
         "a case that the CPU platform runs has each size that the axis lists in `values`",
     ),
+    TaskRule(
+        "tiles of AXIS",
+        RuleLevel.STRICT,
+        f"cases that the CPU platform runs have an odd multiple of each of {', '.join(map(str, TILES))}, where the"
+        " domain admits it; axes with a default or `values` need none",
+    ),
     TaskRule("held-out cases", RuleLevel.STRICT, f"at least {LEAST_HELDOUT} held-out cases"),
     TaskRule("held-out kinds", RuleLevel.STRICT, f"held-out cases of at least {LEAST_HELDOUT_KINDS} kinds"),
     TaskRule("production case", RuleLevel.STRICT, "a held-out case of the kind `production`"),
@@ -115,9 +123,9 @@ RULES = (
     ),
 )
 _LEVELS = {rule.name: rule.level for rule in RULES}
-_OF_AXES = ("reach of AXIS", "CPU reach of AXIS", "sizes of AXIS")
+_OF_AXES = ("reach of AXIS", "CPU reach of AXIS", "sizes of AXIS", "tiles of AXIS")
 _OF_OTHERS = ("unstable FORM", f"{DOMAIN_OF}INPUT", f"{OFFSETS_OF}TENSOR")
-_REACH = re.compile(r"^((?:(?:CPU )?reach|sizes) of )\w+$")
+_REACH = re.compile(r"^((?:(?:CPU )?reach|sizes|tiles) of )\w+$")
 _DOMAIN = re.compile(rf"^{DOMAIN_OF}\w+$")
 _OFFSETS = re.compile(rf"^{OFFSETS_OF}\w+$")
 _UNSTABLE = re.compile(rf"^{UNSTABLE}({'|'.join(UNSTABLE_FORMS)})$")

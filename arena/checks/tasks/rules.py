@@ -15,6 +15,7 @@ from arena.results.check import CheckItem, CheckOutcome
 from arena.results.messages import message, within
 from arena.results.record import LONG_MS, Split
 from arena.task.corpus.scaffolding import places, unfinished
+from arena.task.declaration import Axis
 from arena.task.definition import FLOATING, LARGE_ELEMENTS, Case, ScalarSpec, Task, TensorSpec, arguments
 from arena.task.options import CPU_MAX_WORK
 from arena.task.rules import (
@@ -25,6 +26,7 @@ from arena.task.rules import (
     OFFSETS_OF,
     REACH,
     STRUCTURAL,
+    TILES,
     RuleLevel,
     level_of_rule,
     reason_for,
@@ -122,6 +124,17 @@ def _cpu_reach(task: Task) -> Iterator[tuple[str, str]]:
         if axis.values:
             detail = message("check_axis_sizes", axis=axis.name, sizes=", ".join(map(str, left)))
             yield f"sizes of {axis.name}", detail if left else ""
+        elif axis.default is None:
+            halves = {tile for tile in TILES for case in small if int(case.values[axis.name]) % (2 * tile) == tile}
+            wanting = [str(tile) for tile in TILES if tile not in halves and _admits_half_tile(axis, tile)]
+            detail = message("check_axis_tiles", axis=axis.name, sizes=" and of ".join(wanting))
+            yield f"tiles of {axis.name}", detail if wanting else ""
+
+
+def _admits_half_tile(axis: Axis, tile: int) -> bool:
+    """Return whether the domain has an odd multiple of `tile`: its remainders repeat after `2 * tile * multiple_of`."""
+    most = min(axis.high, axis.low + 2 * tile * axis.multiple_of)
+    return any(axis.admits(size) for size in range(tile, most + 1, 2 * tile))
 
 
 def _few_kinds(task: Task, least: int = LEAST_KINDS) -> str:

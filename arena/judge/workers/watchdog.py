@@ -143,7 +143,7 @@ class Watch:
         while not self._over.wait(INTERVAL_S):
             if time.monotonic() < self._rests_until:
                 continue
-            self._look()
+            self._judge_sample()
             if self.verdict:
                 kill_group(self._pid)
                 self._family.kill()
@@ -151,7 +151,7 @@ class Watch:
             if self._log is not None:
                 cut(self._log)
 
-    def _look(self) -> None:
+    def _judge_sample(self) -> None:
         """Judge one sample; what cannot be sampled does not go on unwatched."""
         try:
             self._judge(self._family.taken())

@@ -55,7 +55,7 @@ def test_cases_that_are_all_large_are_refused(tmp_path: Path) -> None:
 def test_a_good_task_passes(tmp_path: Path) -> None:
     found = items(write_task(tmp_path))
     strict = {name for name, item in found.items() if item.outcome is not CheckOutcome.PASSED}
-    assert strict == {"held-out cases", "production case", "values case", "CPU reach of M"}
+    assert strict == {"held-out cases", "production case", "values case", "CPU reach of M", "tiles of M"}
     assert all(found[name].outcome is CheckOutcome.NOT_CHECKED for name in strict)
     assert all(found[name].detail.startswith("would fail at level strict: ") for name in strict)
     assert found["schema"].detail.endswith("rules of level own")
@@ -69,6 +69,7 @@ BROKEN = {
     "scale_up case": ("heldout", HELDOUT.replace("scale_up", "scale_down")),
     "reach of N": ("task", TASK.replace("[8, 4096]", "[8, 8192]")),
     "CPU reach of M": ("heldout", HELDOUT),
+    "tiles of M": ("heldout", HELDOUT),
     "sizes of D": ("task", TASK.replace("[64, 128]", "[64, 128, 256]")),
     "long structural case": ("heldout", HELDOUT.replace(STRUCTURE, "M: 4, N: 8, D: 64, dtype: float16")),
     "values case": ("heldout", HELDOUT),
@@ -85,11 +86,11 @@ def test_a_strict_corpus_is_held_to_more(tmp_path: Path, name: str) -> None:
     assert own.detail == f"would fail at level strict: {strict.detail}"
 
 
-@pytest.mark.parametrize(("rows", "outcome"), [(64, CheckOutcome.NOT_CHECKED), (65, CheckOutcome.PASSED)])
+@pytest.mark.parametrize(("rows", "outcome"), [(256, CheckOutcome.NOT_CHECKED), (257, CheckOutcome.PASSED)])
 def test_the_cpu_platform_meets_more_than_a_small_buffer_holds(
     tmp_path: Path, rows: int, outcome: CheckOutcome
 ) -> None:
-    long = f"- {{kind: asymmetric, M: {rows}, N: 16, D: 64, dtype: float32}}\n"
+    long = f"- {{kind: asymmetric, M: {rows}, N: 40, D: 64, dtype: float32}}\n"
     assert items(write_task(tmp_path, heldout=HELDOUT + long))["CPU reach of M"].outcome is outcome
 
 
@@ -98,6 +99,30 @@ def test_of_a_short_domain_the_cpu_platform_meets_the_end(tmp_path: Path, rows: 
     task = TASK.replace("[1, 4096]}", "[1, 64]}", 1)
     seen, heldout = SEEN.replace("M: 64", f"M: {rows}"), HELDOUT.replace("M: 4096", f"M: {rows}")
     assert items(write_task(tmp_path, task=task, seen=seen, heldout=heldout))["CPU reach of M"].outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("rows", "outcome"),
+    [
+        ((96,), CheckOutcome.NOT_CHECKED),
+        ((96, 128), CheckOutcome.NOT_CHECKED),
+        ((96, 64), CheckOutcome.PASSED),
+        ((160, 192), CheckOutcome.PASSED),
+    ],
+)
+def test_the_cpu_platform_meets_tiles_that_are_half_full(
+    tmp_path: Path, rows: tuple[int, ...], outcome: CheckOutcome
+) -> None:
+    seen, heldout = SEEN.replace("M: 64", "M: 33"), HELDOUT.replace("M: 64", "M: 33")
+    heldout += "".join(f"- {{kind: alignment, M: {size}, N: 24, D: 64, dtype: float32}}\n" for size in rows)
+    assert items(write_task(tmp_path, seen=seen, heldout=heldout))["tiles of M"].outcome is outcome
+
+
+def test_a_domain_without_half_tiles_needs_no_case(tmp_path: Path) -> None:
+    task = TASK.replace("[1, 4096]}", "[1, 31]}", 1)
+    seen, heldout = SEEN.replace("M: 64", "M: 30"), HELDOUT.replace("M: 4096", "M: 31").replace("M: 64", "M: 29")
+    found = items(write_task(tmp_path, task=task, seen=seen, heldout=heldout))["tiles of M"]
+    assert found.outcome is CheckOutcome.PASSED
 
 
 def test_an_exception_from_a_strict_rule_holds_at_both_levels(tmp_path: Path) -> None:

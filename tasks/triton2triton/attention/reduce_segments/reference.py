@@ -24,10 +24,16 @@ def make_inputs(case: dict[str, Any], generator: torch.Generator, count: int) ->
     }
 
 
+def unread(segment_sum: torch.Tensor) -> dict[str, torch.Tensor]:
+    """What segments without visible keys hold. segment_sum: (count, num_tokens, num_heads, num_segments)."""
+    return {"segment_acc": segment_sum == 0}
+
+
 def reference(segment_acc: torch.Tensor, segment_max: torch.Tensor, segment_sum: torch.Tensor) -> torch.Tensor:
     """segment_acc: (num_tokens, num_heads, num_segments, head_dim); out: (num_tokens, num_heads, head_dim)."""
     # Relative to their own softmax: a factor common to all segments of a head cancels.
     weights = torch.softmax(segment_max, dim=-1).nan_to_num(0.0)
     totals = (weights * segment_sum).sum(dim=-1, keepdim=True)
-    mixed = torch.einsum("thj,thjd->thd", weights, segment_acc)
+    counted = segment_acc.masked_fill((segment_sum == 0)[..., None], 0.0)
+    mixed = torch.einsum("thj,thjd->thd", weights, counted)
     return mixed / totals.masked_fill(totals == 0, 1.0)

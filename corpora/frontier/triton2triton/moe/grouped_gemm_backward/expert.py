@@ -43,7 +43,7 @@ def _differentiate_x(
     acc = tl.zeros((BLOCK_M, BLOCK_K), tl.float32)
     if expert < num_experts:
         given = tl.minimum(rows, end - 1)
-        wanted = tl.minimum(columns, K - 1)
+        wanted = columns % K
         for start in range(0, N, BLOCK_N):
             depth = start + tl.arange(0, BLOCK_N)
             grad_ptrs = grad_out_ptr + given[:, None] * N + depth[None, :]
@@ -80,7 +80,7 @@ def _differentiate_weight(
     columns = within // height * BLOCK_K + tl.arange(0, BLOCK_K)
     begin = tl.load(cu_rows_ptr + expert)
     end = tl.load(cu_rows_ptr + expert + 1)
-    wanted, given = tl.minimum(columns, K - 1), tl.minimum(outputs, N - 1)
+    wanted, given = columns % K, outputs % N
     acc = tl.zeros((BLOCK_N, BLOCK_K), tl.float32)
     whole = begin + (end - begin) // BLOCK_M * BLOCK_M
     for first in range(begin, whole, BLOCK_M):

@@ -65,14 +65,14 @@ def _next(bounds, sums, goal, kept_sum, short, short_sum):
 
 @triton.jit
 def _sums_from(row_ptr, first, last, bounds, peak, BLOCK: tl.constexpr):
-    """What tokens first … last - 1 weigh from each bound on."""
-    sums = tl.zeros((BOUNDS,), tl.float32)
+    """What tokens first … last - 1 weigh from each bound on: lanes of a block are added up once, at the end."""
+    sums = tl.zeros((BOUNDS, BLOCK), tl.float32)
     for start in range(first, last, BLOCK):
         tokens = start + tl.arange(0, BLOCK)
         x = tl.load(row_ptr + tokens, mask=tokens < last, other=-float("inf"))
         passed = _sortable(x)[None, :] >= bounds[:, None]
-        sums += tl.sum(tl.where(passed, tl.exp(x - peak)[None, :], 0.0), axis=1)
-    return sums
+        sums += tl.where(passed, tl.exp(x - peak)[None, :], 0.0)
+    return tl.sum(sums, axis=1)
 
 
 @triton.jit
