@@ -77,7 +77,7 @@ def blind_faults() -> str:
     left = [row["on_h200"] for row in rows if row["with_cases_added_since"] == "passed" and row["on_h200"]]
     tasks = len({row["task"] for row in rows})
     return (
-        f"Authors who saw no case wrote {len(rows)} wrong kernels for {tasks} tasks drawn at random. The CPU "
+        f"Authors who saw no case wrote {len(rows)} wrong kernels for {tasks} tasks. The CPU "
         f"platform rejected {100 * first / len(rows):.0f} % at first sight, and cases added since reject {since} more. "
         f"Of {len(left)} others an H200 rejects {left.count('rejected')}."
     )
