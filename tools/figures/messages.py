@@ -13,12 +13,12 @@ _HEAD = (
     "",
     "This page is for authors of candidates and tasks.",
     "",
-    "Details end in codes; `arena explain CODE` says more.",
+    "`arena explain CODE` says more.",
 )
 _NOTES = {
     MessageSection.TARGETS: "These change no verdict.",
     MessageSection.CHECK: "[Check failures](check-failures.md) lists the items.",
-    MessageSection.HARNESS: "These say nothing about the candidate: the status is `harness_error`.",
+    MessageSection.HARNESS: "The status is `harness_error`.",
 }
 
 
@@ -34,7 +34,7 @@ def _sections() -> Iterator[str]:
         if section in _NOTES:
             yield from (_NOTES[section], "")
         with_status = section not in _NOTES
-        yield f"| code |{' status |' if with_status else ''} what happened | what to do next |"
+        yield f"| code |{' status |' if with_status else ''} what happened | what to do |"
         yield "| --- |" + " --- |" * (2 + with_status)
         yield from (_row(code, entry, with_status=with_status) for code, entry in entries.items())
 

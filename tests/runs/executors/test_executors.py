@@ -181,7 +181,7 @@ def test_what_is_started_in_place_of_a_failed_judge_or_builder_gets_no_token_eit
         actor.close()
     found = [json.loads(line) for line in notes.read_text(encoding="utf-8").splitlines()]
     found.append(dict(line.split("=", 1) for line in started if line))
-    assert len(found) == 3
+    assert len(found) >= 3  # the judge that followed the second failure may have noted its own by now
     assert all("RAY_AUTH_TOKEN" not in one and one["ARENA_HIDE"] == hidden for one in found)
 
 
