@@ -42,8 +42,7 @@ _QUICK = {
     "kda_gate-offset_of_32_bits",
 }
 """what no other test would find; the others are slow"""
-FRONTIER = TASKS.parent / "corpora/frontier"
-MINI = TASKS.parent / "corpora/kernelbench_mini"
+CORPORA = (TASKS, *sorted(TASKS.parent.glob("corpora/*")))
 REPEATS = int(os.environ.get("ARENA_REPEATS", "1"))
 """how often each fault is judged; more than once: first with all cases, whatever its file names"""
 OPTIONS = Options(effort=Effort.CORRECTNESS, seeds=3, call_timeout_s=60.0, max_work=1e7)
@@ -53,7 +52,7 @@ _MOST_WORK = 1e6
 def task_of(path: Path) -> Path:
     """The task that a candidate is for: the folder's name is that of one task for Triton, or of HIP's own two."""
     language = "*2triton" if path.suffix == ".py" else "hip2hip"
-    (found,) = (task for corpus in (TASKS, FRONTIER, MINI) for task in corpus.glob(f"{language}/*/{path.parent.name}"))
+    (found,) = (task for corpus in CORPORA for task in corpus.glob(f"{language}/*/{path.parent.name}"))
     return found
 
 

@@ -15,7 +15,6 @@ from arena.task.options import Options
 from arena.task.rules import RuleLevel
 
 CORPUS = TASKS.parent / "corpora/frontier"
-DECKS = [TASKS.parent / "corpora" / name for name in ("kernelbench_hard", "kernelbench_mini")]
 TASKS_OF_IT = {task.id: task for task in load_corpus(CORPUS)}
 FAULTS = TASKS.parent / "tests/shipped_faults"
 each_task = pytest.mark.parametrize("task", TASKS_OF_IT.values(), ids=TASKS_OF_IT)
@@ -38,7 +37,7 @@ def test_two_faults_of_each_task_are_kept(task: Task) -> None:
 
 
 def test_a_name_means_one_task_of_all_corpora() -> None:
-    names = [path.parent.name for folder in (CORPUS, *DECKS) for path in folder.glob("*/*/*/task.yaml")]
+    names = [path.parent.name for path in TASKS.parent.glob("corpora/*/*/*/*/task.yaml")]
     names += {path.parent.name for path in TASKS.glob("*/*/*/task.yaml")}  # of which several types may have one
     assert len(names) == len(set(names))
 

@@ -18,7 +18,7 @@ _HEAD = (
 _NOTES = {
     MessageSection.TARGETS: "These change no verdict.",
     MessageSection.CHECK: "[Check failures](check-failures.md) lists the items.",
-    MessageSection.HARNESS: "The status is `harness_error`.",
+    MessageSection.HARNESS: "These say nothing about the candidate: the status is `harness_error`.",
 }
 
 
