@@ -383,6 +383,8 @@ class CandidateEvaluation:
             detail=finding.detail,
             error_ratio=finding.error_ratio,
             timing=timing,
+            calls=case.calls,
+            gpu_share=case.gpu_share,
         )
 
     @property

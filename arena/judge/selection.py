@@ -8,7 +8,7 @@ from msgspec import structs
 
 from arena.results.effort import Effort
 from arena.results.environment import DeviceFacts
-from arena.results.record import CaseResult, Split
+from arena.results.record import CaseResult
 from arena.results.verdict import Status
 from arena.task.corpus.like_case import like_case
 from arena.task.definition import LARGE, Arguments, Case, Task, arguments
@@ -78,4 +78,13 @@ def bounded(options: Options, facts: DeviceFacts) -> Options:
 
 def not_run(case: Case) -> CaseResult:
     """The result of a case that was never reached."""
-    return CaseResult(case.id, Split(case.split), case.kind, case.label, Status.NOT_RUN, Status.NOT_RUN)
+    return CaseResult(
+        case=case.id,
+        split=case.split,
+        kind=case.kind,
+        label=case.label,
+        baseline=Status.NOT_RUN,
+        candidate=Status.NOT_RUN,
+        calls=case.calls,
+        gpu_share=case.gpu_share,
+    )

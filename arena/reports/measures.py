@@ -226,6 +226,15 @@ MEASURES: tuple[Measure, ...] = (
         error=_retention_error,
     ),
     average(
+        "served_speedup",
+        "served speedup: of recorded traffic",
+        Unit.FACTOR,
+        lambda row: row.served_speedup.value if row.served_speedup else None,
+        log=True,
+        error=lambda row: log_error(row.served_speedup) if row.served_speedup else 0.0,
+        applies=lambda rows: any(row.served_speedup for row in rows),
+    ),
+    average(
         "relative_to_expert",
         "speedup relative to the expert's",
         Unit.FACTOR,

@@ -96,6 +96,7 @@ class TrialRow:
     outcome: Outcome = Outcome.NO_VERDICT
     speedup: Estimate | None = None
     heldout_speedup: Estimate | None = None
+    served_speedup: Estimate | None = None
     expert: Estimate | None = None
     roofline: float | None = None
     sol: float | None = None
@@ -227,10 +228,29 @@ def combine(estimates: Iterable[Estimate]) -> Estimate | None:
     return Estimate(value, min(low, value), max(high, value))
 
 
+def served_speedup(cases: Iterable[CaseResult]) -> Estimate | None:
+    """Return how many times less time the recorded traffic of a task takes; None unless every case of it counts.
+
+    Times with the baseline are summed over cases, seen and unseen, and divided by the sum of times with the candidate.
+    """
+    recorded = [result for result in cases if result.recorded]
+    speedups = [result.credit for result in recorded if result.credit]
+    if not recorded or len(speedups) < len(recorded):
+        return None
+    before = [result.served_time for result in recorded]
+    after = [time / speedup.value for time, speedup in zip(before, speedups, strict=True)]
+    errors = [time * log_error(speedup) for time, speedup in zip(after, speedups, strict=True)]
+    return with_log_error(sum(before) / sum(after), _error_of_sum(errors) / sum(after))
+
+
 def _error_of_mean(errors: Sequence[float]) -> float:
-    """The error of a mean of values of which any two have the same correlation."""
+    return _error_of_sum(errors) / len(errors)
+
+
+def _error_of_sum(errors: Sequence[float]) -> float:
+    """The error of a sum of values of which any two have the same correlation."""
     apart, together = sum(error**2 for error in errors), sum(errors) ** 2
-    return math.sqrt((1 - CORRELATION) * apart + CORRELATION * together) / len(errors)
+    return math.sqrt((1 - CORRELATION) * apart + CORRELATION * together)
 
 
 def _row(run: RunRecords, label: str, task_type: str, key: tuple[str, str, int], trial: Trial | None) -> TrialRow:
@@ -272,6 +292,7 @@ def _judged(row: TrialRow, evaluation: Evaluation) -> TrialRow:
         heldout_ran=ran,
         speedup=combine(result.credit for result in seen if result.credit) if passed else None,
         heldout_speedup=combine(result.credit for result in heldout if result.credit) if passed else None,
+        served_speedup=served_speedup(evaluation.cases) if passed else None,
         roofline=_roofline(seen) if passed and not row.emulated else None,
         sol=_sol(seen) if passed and not row.emulated else None,
         cases=cases,

@@ -198,6 +198,7 @@ def trial_cells(row: TrialRow) -> dict[str, Cell]:
         results = row.split(split)
         cells |= {f"{split}_passed": sum(case.correct for case in results), f"{split}_cases": len(results)}
     cells |= estimate_cells("speedup", row.speedup) | estimate_cells("heldout_speedup", row.heldout_speedup)
+    cells |= estimate_cells("served_speedup", row.served_speedup)
     cells |= {"gain": row.gain.value if row.gain else 1.0}
     cells |= {"retention": row.retention, "bounded_reward": bounded(row), "relative_to_expert": relative(row)}
     cells |= {"points": row.points, "reward": row.reward}

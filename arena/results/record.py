@@ -137,6 +137,9 @@ class CaseResult:
     detail: str = ""
     error_ratio: float | None = None
     timing: CaseTiming | None = None
+    calls: Number = 0
+    """of this size in recorded traffic, and `gpu_share` the per cent of the GPU's time that such calls took there"""
+    gpu_share: Number = 0
 
     def __post_init__(self) -> None:
         if self.timing is not None and self.candidate not in _TIMED:
@@ -146,6 +149,16 @@ class CaseResult:
     def speedup(self) -> Estimate | None:
         """The speedup that counts: None unless the candidate passed every check of this case."""
         return self.timing.speedup if self.timing and self.candidate is Status.PASSED else None
+
+    @property
+    def recorded(self) -> bool:
+        """Return whether calls of this size are known from recorded traffic."""
+        return bool(self.calls or self.gpu_share)
+
+    @property
+    def served_time(self) -> float:
+        """Return the time that such calls of recorded traffic take with the baseline, in a unit of the task's own."""
+        return self.gpu_share or (self.calls * self.timing.baseline_ms.value if self.timing else 0.0)
 
     @property
     def credit(self) -> Estimate | None:

@@ -103,6 +103,10 @@ class Case:
     note: str = ""
     timed: bool = False
     """whether speed counts as well as correctness: sizes of production, long enough to be measured"""
+    calls: int = 0
+    """how many calls of this size recorded traffic has; 0: none was recorded"""
+    gpu_share: float = 0.0
+    """per cent of the GPU's time in recorded traffic that such calls took; 0: not known"""
     implied: frozenset[str] = frozenset()
     """the axes that it leaves at their default"""
 

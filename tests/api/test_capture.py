@@ -157,6 +157,9 @@ def test_a_task_begins_from_captured_calls(engine: types.ModuleType, tmp_path: P
         ("x_0=3 x_1=40 float32", "4 of 13 calls"),
         ("x_0=5 x_1=40 float32 eps=1e-05", "3 of 13 calls"),
     ]
+    timed = [case for case in task.cases if case.timed]
+    assert timed and all(case.note == f"{case.calls} of 13 calls" for case in timed)
+    assert not any(case.calls for case in task.cases if not case.timed)
     assert arguments(task, task.seen[0]).names["eps"] == 1e-6
     assert [case.kind for case in task.heldout] == ["edge", "production", "production", "scale_down", "scale_down"]
     assert any("without weight" in case.label for case in task.cases)

@@ -140,8 +140,7 @@ def test_a_new_task_keeps_the_strict_rules_but_for_its_todos(tmp_path: Path, tas
     CliRunner().invoke(app, ["tasks", "new", task_type, "fresh", "--tasks-dir", str(tmp_path)])
     task = load_task(tmp_path / task_type / "modules" / "fresh")
     failed = {item.name: item.detail for item in rule_items(task, RuleLevel.STRICT) if item.outcome == "failed"}
-    # Odd multiples of 32 and 64 are missing in the template, which the next change of what decides a check adds.
-    assert set(failed) == {"finished", "tiles of M", "tiles of N"} and "arithmetic" in task.exceptions
+    assert set(failed) == {"finished"} and "arithmetic" in task.exceptions
     lines = unfinished(task.path)
     assert failed["finished"].startswith(f"{len(lines)} lines say TODO: ")
     assert len(re.findall(r"[:,] ?\d+", failed["finished"])) == len(lines)

@@ -225,6 +225,18 @@ def test_effort_decides_what_is_timed(
     assert (evaluation.seen_speedup is not None) == bool(timed)
 
 
+def test_results_hold_what_recorded_traffic_says_of_their_cases(
+    task: Task, context: JudgeContext, tmp_path: Path
+) -> None:
+    """Also those of cases that are not reached, since the candidate is wrong before."""
+    calls = {case.id: number for number, case in enumerate(task.cases, start=1)}
+    seen, heldout = (tuple(replace(one, calls=calls[one.id]) for one in split) for split in (task.seen, task.heldout))
+    spoilt = spoiled(task, tmp_path, "y.fill_(0.0); return")
+    evaluation = evaluated(replace(task, seen=seen, heldout=heldout), context, spoilt)
+    assert {case.candidate for case in evaluation.cases} == {Status.WRONG_RESULT, Status.NOT_RUN}
+    assert all(case.calls == calls[case.case] for case in evaluation.cases)
+
+
 def test_the_first_failure_in_the_tasks_order_is_the_stages(task: Task, context: JudgeContext, tmp_path: Path) -> None:
     evaluation = evaluated(task, context, spoiled(task, tmp_path, "y.fill_(0.0); return"))
     seen = [case for case in evaluation.cases if case.split == "seen"]

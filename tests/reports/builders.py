@@ -77,12 +77,15 @@ def case(
     noisy: bool = False,
     doubted: str = "",
     roofline_ms: float | None = None,
+    calls: int = 0,
+    gpu_share: float = 0.0,
 ) -> CaseResult:
     timed = speedup is not None and candidate in (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
     clock = None
     if timed and speedup:
         clock = timing(speedup, baseline_ms, noisy=noisy, doubted=doubted, roofline_ms=roofline_ms)
-    return CaseResult(name, split, kind, f"{name} M=4 N=256 float32", baseline, candidate, timing=clock)
+    label = f"{name} M=4 N=256 float32"
+    return CaseResult(name, split, kind, label, baseline, candidate, timing=clock, calls=calls, gpu_share=gpu_share)
 
 
 def heldout(

@@ -55,6 +55,24 @@ def mixed() -> RunRecords:
     return b.run(trials, tasks=["hip2hip/m/a", "hip2hip/m/b", "hip2hip/m/c", "torch2hip/m/d", "torch2hip/m/e"])
 
 
+def test_recorded_traffic_is_weighted_by_the_time_that_it_takes() -> None:
+    """Of 4 ms in calls with the baseline, 1 ms is halved and 3 ms take a quarter; a share of the GPU's time is one."""
+    calls = [b.case("s1", 2.0, baseline_ms=0.01, calls=100), b.case("s2", 4.0, baseline_ms=3.0, calls=1), b.case("s3")]
+    shares = [b.case("s1", 2.0, gpu_share=10), b.case("s2", 4.0, gpu_share=30, baseline_ms=7.0), b.case("s3", 9.0)]
+    for cases in (calls, shares):
+        found = overall(b.run([b.trial("hip2hip/m/a", cases=cases)]))
+        assert value(found, "served_speedup") == pytest.approx(4 / (1 / 2 + 3 / 4))
+    quantity = found.mean["served_speedup"]
+    assert quantity is not None and quantity.low is not None and quantity.low < quantity.value
+
+
+def test_traffic_of_which_a_case_does_not_count_has_no_served_speedup() -> None:
+    lost = b.heldout("h1", None, candidate=BAD)
+    cases = [b.case("s1", 2.0, calls=5), replace(lost, calls=7)]
+    for found in (cases, [b.case("s1", 2.0)]):
+        assert overall(b.run([b.trial("hip2hip/m/a", cases=found)])).mean["served_speedup"] is None
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

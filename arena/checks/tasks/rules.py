@@ -115,17 +115,16 @@ def _cpu_reach(task: Task) -> Iterator[tuple[str, str]]:
     """Yield the rules of each axis on the CPU platform: a kernel that takes few of its sizes is wrong in some case."""
     small = cpu_cases(task)
     for axis in task.axes:
-        if axis.default is None and not axis.values:
-            greatest = max((int(case.values[axis.name]) for case in small), default=0)
-            least = min(CPU_REACH + 1, axis.high)
-            detail = message("check_axis_reach_cpu", axis=axis.name, greatest=greatest, least=least)
-            yield f"CPU reach of {axis.name}", detail if greatest < least else ""
-        left = sorted(set(axis.values) - {int(case.values[axis.name]) for case in small})
+        sizes = {int(case.values[axis.name]) for case in small}
         if axis.values:
+            left = sorted(set(axis.values) - sizes)
             detail = message("check_axis_sizes", axis=axis.name, sizes=", ".join(map(str, left)))
             yield f"sizes of {axis.name}", detail if left else ""
         elif axis.default is None:
-            halves = {tile for tile in TILES for case in small if int(case.values[axis.name]) % (2 * tile) == tile}
+            greatest, least = max(sizes, default=0), min(CPU_REACH + 1, axis.high)
+            detail = message("check_axis_reach_cpu", axis=axis.name, greatest=greatest, least=least)
+            yield f"CPU reach of {axis.name}", detail if greatest < least else ""
+            halves = {tile for tile in TILES if any(size % (2 * tile) == tile for size in sizes)}
             wanting = [str(tile) for tile in TILES if tile not in halves and _admits_half_tile(axis, tile)]
             detail = message("check_axis_tiles", axis=axis.name, sizes=" and of ".join(wanting))
             yield f"tiles of {axis.name}", detail if wanting else ""

@@ -79,6 +79,7 @@ def task_text(task: Task, environment: Environment, limits: Limits) -> str:
             reference=declarations.reference_words(task),
             seen=len(task.seen),
             timed=sum(case.timed for case in task.seen),
+            recorded=any(case.calls or case.gpu_share for case in task.seen),
             number=_trimmed,
         )
     )

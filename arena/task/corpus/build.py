@@ -238,6 +238,8 @@ def _cases(document: Document, split: Split, axes: tuple[Axis, ...]) -> tuple[Ca
                 fills={name: _fill(document, [index, "fills", name], spec) for name, spec in given.items()},
                 note=item.get("note", ""),
                 timed=item.get("timed", False),
+                calls=item.get("calls", 0),
+                gpu_share=float(item.get("gpu_share", 0.0)),
                 implied=frozenset(defaults.keys() - values),
             )
         )

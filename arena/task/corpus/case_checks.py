@@ -91,7 +91,7 @@ def _view_problem(tensor: Tensor, arguments: Arguments) -> str:
     return f"has {base.span} elements; the view ends after {end}" if end > base.span else ""
 
 
-CASE_KEYS = frozenset({"fills", "kind", "note", "omit", "timed"})
+CASE_KEYS = frozenset({"calls", "fills", "gpu_share", "kind", "note", "omit", "timed"})
 
 
 def known_names(task: Task) -> frozenset[str]:
@@ -143,6 +143,7 @@ def checked_case(task: Task, case: Case) -> Arguments:
     for name in sorted(case.omit - optional):
         raise CaseProblem(("omit",), f"{name} is not an optional input")
     _check_fills(task, case)
+    _check_recorded(task, case)
     try:
         worked_out = arguments(task, case)
         for constraint in task.constraints:
@@ -161,6 +162,15 @@ def checked_case(task: Task, case: Case) -> Arguments:
     if case.kind == LARGE:
         _check_large(case, worked_out)
     return worked_out
+
+
+def _check_recorded(task: Task, case: Case) -> None:
+    """Raise `CaseProblem` unless a case of recorded traffic is timed, and all of a task are in one unit."""
+    for key, given in (("calls", case.calls), ("gpu_share", case.gpu_share)):
+        if given and not case.timed:
+            raise CaseProblem((key,), "only a case with `timed: true` has it")
+    if case.calls and any(other.gpu_share for other in task.cases):
+        raise CaseProblem(("calls",), "another case of the task has `gpu_share`; expected one of the two in all cases")
 
 
 def _check_fills(task: Task, case: Case) -> None:

@@ -202,11 +202,10 @@ class _Definition:
         largest = sorted(texts, key=self._elements, reverse=True)
         first = list(dict.fromkeys([*texts[:_FREQUENT], *largest]))[:_SEEN]
         rest = [text for text in dict.fromkeys([*largest[: _SEEN + _TIMED], *texts]) if text not in first]
-        cases = [{**json.loads(text), **_timed(text in largest[:_SEEN]), "note": share[text]} for text in first]
-        others = [
-            {"kind": "production", **json.loads(text), **_timed(number < _TIMED), "note": share[text]}
-            for number, text in enumerate(rest[:_MOST_OTHERS])
-        ]
+        timed = {*set(first).intersection(largest[:_SEEN]), *rest[:_TIMED]}
+        said = {text: (_served(counts[text]) if text in timed else {}) | {"note": share[text]} for text in texts}
+        cases = [{**json.loads(text), **said[text]} for text in first]
+        others = [{"kind": "production", **json.loads(text), **said[text]} for text in rest[:_MOST_OTHERS]]
         others.insert(0, edge)
         new = self._sizes_without_a_call(json.loads(texts[0]))
         cases += islice(new, max(0, _LEAST - len(cases)))
@@ -257,8 +256,8 @@ class _Definition:
         return files
 
 
-def _timed(timed: bool) -> dict[str, bool]:
-    return {"timed": True} if timed else {}
+def _served(calls: int) -> dict[str, Any]:
+    return {"timed": True, "calls": calls}
 
 
 def _of_one_rank(calls: CapturedCalls) -> tuple[CapturedCalls, int]:

@@ -144,7 +144,7 @@ def test_faults_of_task_yaml(tmp_path: Path, old: str, new: str, line: int, key:
             "M: 2, K: 3,",
             2,
             "seen-02.K",
-            "unknown key; expected one of: M, N, D, dtype, alpha, flag, fills",
+            "unknown key; expected one of: M, N, D, dtype, alpha, flag, calls, fills, gpu_share",
         ),
         (
             "seen",
@@ -157,6 +157,10 @@ def test_faults_of_task_yaml(tmp_path: Path, old: str, new: str, line: int, key:
         ("seen", "alpha: 1e-2", "alpha: no", 4, "seen-04.alpha", "'no' is not a float32"),
         ("seen", "alpha: 1e-2", "flag: no", 4, "seen-04.flag", "'no' is not a bool"),
         ("seen", "M: 2,", "M: 129,", 2, "seen-02", "breaks the constraint `M <= 8 * N`"),
+        ("seen", "M: 2,", "M: 2, calls: 3,", 2, "seen-02.calls", "only a case with `timed: true` has it"),
+        ("seen", "M: 2,", "M: 2, gpu_share: 3,", 2, "seen-02.gpu_share", "only a case with `timed: true` has it"),
+        ("seen", "alpha: 1e-2", "gpu_share: 101", 4, "seen-04.gpu_share", "101 is greater than the maximum of 100"),
+        ("seen", "alpha: 1e-2", "calls: 0", 4, "seen-04.calls", "0 is less than the minimum of 1"),
         ("seen", "omit: [bias]", "omit: [x]", 5, "seen-05.omit", "x is not an optional input"),
         ("seen", "omit: [bias]", "omit: bias", 5, "seen-05.omit", "not of type 'array'"),
         ("heldout", "M: 3,", "fills: {y: normal}, M: 3,", 2, "heldout-02.fills.y", "expected one of: x, bias"),
@@ -185,6 +189,15 @@ def test_faults_of_cases(tmp_path: Path, stem: str, old: str, new: str, line: in
     assert problem.path.name == f"{stem}.yaml"
     assert (problem.line, problem.key) == (line, key)
     assert says in problem.problem
+
+
+def test_recorded_traffic_of_a_task_has_one_unit(tmp_path: Path) -> None:
+    seen = SEEN.replace("timed: true", "timed: true, gpu_share: 4.5")
+    shares = load_task(write_task(tmp_path / "one", seen=seen))
+    assert [case.gpu_share for case in shares.seen] == [0, 0, 0, 4.5, 4.5]
+    with pytest.raises(FileError, match="has `gpu_share`") as caught:
+        load_task(write_task(tmp_path, seen=seen, heldout=HELDOUT.replace("timed: true", "timed: true, calls: 7")))
+    assert (caught.value.path.name, caught.value.line, caught.value.key) == ("heldout.yaml", 4, "heldout-04.calls")
 
 
 def test_a_shape_without_a_value_names_the_case(tmp_path: Path) -> None:
