@@ -385,6 +385,7 @@ class CandidateEvaluation:
             timing=timing,
             calls=case.calls,
             gpu_share=case.gpu_share,
+            regime=case.regime,
         )
 
     @property

@@ -87,4 +87,5 @@ def not_run(case: Case) -> CaseResult:
         candidate=Status.NOT_RUN,
         calls=case.calls,
         gpu_share=case.gpu_share,
+        regime=case.regime,
     )

@@ -226,6 +226,14 @@ MEASURES: tuple[Measure, ...] = (
         error=_retention_error,
     ),
     average(
+        "regime_retention",
+        "speedup retention in the worst regime",
+        Unit.FACTOR,
+        lambda row: row.regime_retention,
+        log=True,
+        applies=lambda rows: any(row.regime_retention for row in rows),
+    ),
+    average(
         "served_speedup",
         "served speedup: of recorded traffic",
         Unit.FACTOR,

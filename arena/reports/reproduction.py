@@ -13,7 +13,7 @@ from dataclasses import replace
 from arena.reports.rows import combine
 from arena.results.environment import Environment
 from arena.results.outcome import HeldoutOutcome, Outcome, calibrates, heldout_outcome, heldout_ran, outcome_of
-from arena.results.record import CaseResult, CaseTiming, Estimate, Evaluation, RunInfo, Split, Trial
+from arena.results.record import CaseResult, CaseTiming, Estimate, Evaluation, RunInfo, Split, Trial, counted
 from arena.results.verdict import CORRECT, Stage, Status
 from arena.results.verification import Figure, FigureKind, PrivateDraw, Reproduction, TrialVerification, Verification
 from arena.runs.recompute import contradiction, recomputed
@@ -180,8 +180,10 @@ def _numbers(
                 missing = f"no speedup here: {two.candidate}"
                 yield Figure(FigureKind.CASE_SPEEDUP, label, one.speedup, None, Reproduction.NOT_REPRODUCED, missing)
         if timed and first.status is Status.PASSED:
-            found = _speed(timed, error, same_device, lambda timing: timing.credit)
-            yield Figure(FigureKind.SPEEDUP, f"{name} over {len(timed)} cases", *found)
+            counting = counted(one for one, _ in timed)
+            compared = [pair for pair in timed if pair[0] in counting]
+            found = _speed(compared, error, same_device, lambda timing: timing.credit)
+            yield Figure(FigureKind.SPEEDUP, f"{name} over {len(compared)} cases", *found)
 
 
 def _contradictions(first: Evaluation) -> Iterator[Figure]:
@@ -240,7 +242,7 @@ def _private_draw(cases: Sequence[CaseResult], ran: bool) -> PrivateDraw | None:
     return PrivateDraw(
         len(passed),
         len(passed) + len(failed),
-        combine(case.credit for case in passed if case.credit is not None),
+        combine(case.credit for case in counted(passed) if case.credit is not None),
         tuple(f"{case.label}: {case.candidate}" for case in failed),
     )
 
@@ -285,8 +287,18 @@ def _claims(info: RunInfo, record: Trial, task: Task) -> Iterator[Figure]:
     bound, is_bound = task.id in info.latency_bound, bool(task.latency_bound)
     if bound is not is_bound:
         yield _claim("bound by latency", _yes_no(bound), _yes_no(is_bound))
+    traffic = {case.label: (case.calls, case.gpu_share, case.regime) for case in task.cases}
+    for case in record.evaluation.cases if record.evaluation else ():
+        said, here = (case.calls, case.gpu_share, case.regime), traffic.get(case.label, (0, 0.0, ""))
+        if said != here:
+            yield _claim(f"traffic and regime of {case.case}", _spelled(said), _spelled(here))
     if info.families and info.families.get(task.id) != task.family:
         yield _claim("family", info.families.get(task.id, ""), task.family)
+
+
+def _spelled(said: tuple[float, float, str]) -> str:
+    calls, share, regime = said
+    return f"{calls:g} calls, {share:g} % of the GPU's time, {regime or 'usual values'}"
 
 
 def _claim(name: str, recorded: str, here: str) -> Figure:

@@ -23,7 +23,7 @@ from arena.results.outcome import (
 )
 from arena.results.portability import TargetBuild
 from arena.results.profile import Profile
-from arena.results.record import CaseResult, Estimate, Evaluation, Split, Trial
+from arena.results.record import CaseResult, Estimate, Evaluation, Split, Trial, counted
 from arena.results.reward import reward
 from arena.results.scales import points, sol_score
 from arena.results.session import Session
@@ -142,6 +142,19 @@ class TrialRow:
         if self.speedup is None or self.heldout_speedup is None:
             return None
         return self.heldout_speedup.value / self.speedup.value
+
+    @property
+    def regime_retention(self) -> float | None:
+        """The speedup in the worst regime over that with the usual values, where cases have both: geometric mean."""
+        if self.speedup is None:
+            return None
+        credits = {case.result.case: case.result.credit.value for case in self.cases if case.result.credit}
+        worst: dict[str, float] = {}
+        for result in (case.result for case in self.cases):
+            if result.regime and result.case in credits and result.sizes in credits:
+                kept = credits[result.case] / credits[result.sizes]
+                worst[result.sizes] = min(kept, worst.get(result.sizes, kept))
+        return geometric_mean(worst.values()) if worst else None
 
     @property
     def unjudged(self) -> int:
@@ -290,8 +303,8 @@ def _judged(row: TrialRow, evaluation: Evaluation) -> TrialRow:
         correct=correct,
         performed=passed and _held(evaluation, Stage.PERFORMANCE),
         heldout_ran=ran,
-        speedup=combine(result.credit for result in seen if result.credit) if passed else None,
-        heldout_speedup=combine(result.credit for result in heldout if result.credit) if passed else None,
+        speedup=combine(result.credit for result in counted(seen) if result.credit) if passed else None,
+        heldout_speedup=combine(result.credit for result in counted(heldout) if result.credit) if passed else None,
         served_speedup=served_speedup(evaluation.cases) if passed else None,
         roofline=_roofline(seen) if passed and not row.emulated else None,
         sol=_sol(seen) if passed and not row.emulated else None,

@@ -200,7 +200,8 @@ def trial_cells(row: TrialRow) -> dict[str, Cell]:
     cells |= estimate_cells("speedup", row.speedup) | estimate_cells("heldout_speedup", row.heldout_speedup)
     cells |= estimate_cells("served_speedup", row.served_speedup)
     cells |= {"gain": row.gain.value if row.gain else 1.0}
-    cells |= {"retention": row.retention, "bounded_reward": bounded(row), "relative_to_expert": relative(row)}
+    cells |= {"retention": row.retention, "regime_retention": row.regime_retention}
+    cells |= {"bounded_reward": bounded(row), "relative_to_expert": relative(row)}
     cells |= {"points": row.points, "reward": row.reward}
     cells |= {"roofline_fraction": row.roofline, "sol_score": row.sol, "seconds": row.seconds}
     return cells | {"detail": row.detail, "latencies": CLOCKS[row.emulated]}

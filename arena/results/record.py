@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import geometric_mean
@@ -140,6 +141,8 @@ class CaseResult:
     calls: Number = 0
     """of this size in recorded traffic, and `gpu_share` the per cent of the GPU's time that such calls took there"""
     gpu_share: Number = 0
+    regime: Kind = ""
+    """the name of the regime that its values are of, its id's last part; empty: the usual values"""
 
     def __post_init__(self) -> None:
         if self.timing is not None and self.candidate not in _TIMED:
@@ -149,6 +152,11 @@ class CaseResult:
     def speedup(self) -> Estimate | None:
         """The speedup that counts: None unless the candidate passed every check of this case."""
         return self.timing.speedup if self.timing and self.candidate is Status.PASSED else None
+
+    @property
+    def sizes(self) -> str:
+        """Return the id of the case that has the usual values in tensors of the same sizes; its own unless a regime."""
+        return self.case.removesuffix(f".{self.regime}") if self.regime else self.case
 
     @property
     def recorded(self) -> bool:
@@ -164,6 +172,22 @@ class CaseResult:
     def credit(self) -> Estimate | None:
         """What scores and rewards count of the speedup; None where it does not count."""
         return self.timing.credit if self.timing and self.candidate is Status.PASSED else None
+
+
+def counted(cases: Iterable[CaseResult]) -> tuple[CaseResult, ...]:
+    """Return the results whose speedups count: for each with a credit that has the usual values one.
+
+    That is the slowest of its regimes where its interval lies below that of the usual values.
+    """
+    known = list(cases)
+    usual = [result for result in known if not result.regime and result.credit is not None]
+    regimes = [result for result in known if result.regime]
+    return tuple(_slowest(result, [one for one in regimes if one.sizes == result.case]) for result in usual)
+
+
+def _slowest(usual: CaseResult, regimes: Iterable[CaseResult]) -> CaseResult:
+    slower = [one for one in regimes if one.credit and usual.credit and one.credit.high < usual.credit.low]
+    return min(slower, key=lambda one: one.credit.value if one.credit else 0.0, default=usual)
 
 
 @dataclass(frozen=True)
@@ -218,9 +242,9 @@ class Evaluation:
     def mean_speedup(self, split: Split) -> float | None:
         """Geometric mean over the cases of one split that passed and were timed, whatever the gates say.
 
-        A noisy timing counts as `CaseTiming.credit` says.
+        A noisy timing counts as `CaseTiming.credit` says, and of several regimes one as `counted` says.
         """
-        values = [result.credit.value for result in self.split(split) if result.credit is not None]
+        values = [result.credit.value for result in counted(self.split(split)) if result.credit is not None]
         return geometric_mean(values) if values else None
 
     def split(self, split: Split) -> tuple[CaseResult, ...]:

@@ -109,6 +109,10 @@ class Case:
     """per cent of the GPU's time in recorded traffic that such calls took; 0: not known"""
     implied: frozenset[str] = frozenset()
     """the axes that it leaves at their default"""
+    position: int = 0
+    """its place in the file, from 0; a regime has that of the case of which it is one"""
+    regime: str = ""
+    """the name of its values: others than usual, in tensors of the same sizes; empty: the usual ones"""
 
     @property
     def label(self) -> str:

@@ -31,8 +31,10 @@ from arena.results.record import Evaluation, Split
 from arena.results.session import Evaluated
 from arena.results.verdict import Stage, Status
 from arena.runs.service.feedback import feedback
+from arena.task.corpus.task_folder import load_task
 from arena.task.definition import Task
 from arena.task.options import Options
+from tests.task.corpus.folders import write_task
 
 QUICK = Options(seeds=1, max_work=1e5, timing_budget_s=0.01, call_timeout_s=60.0)
 SEEN_ONLY = structs.replace(QUICK, heldout=False)
@@ -223,6 +225,53 @@ def test_effort_decides_what_is_timed(
     assert all(case.candidate is Status.PASSED for case in evaluation.cases)
     assert {split_of[case] for (_, case, _), known in cold.cache.items() if known.isolated_ms} == timed
     assert (evaluation.seen_speedup is not None) == bool(timed)
+
+
+ROUTES = """
+name: double
+summary: Every element of x twice.
+entry: double
+axes:
+  M: {doc: rows, domain: [1, 64]}
+inputs:
+  x: {shape: [M, 32], dtype: float32, fill: normal}
+outputs:
+  y: {shape: [M, 32], dtype: float32}
+work: {flops: 32 * M}
+"""
+TURNS = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def rows(x, y, LIMIT: tl.constexpr):
+    at = tl.program_id(0) * 32 + tl.arange(0, 32)
+    values = tl.load(x + at)
+    turns = tl.where(tl.max(values) > LIMIT, 60, 1)
+    for _ in range(turns):
+        tl.store(y + at, values * 2)
+
+def double(x, y):
+    rows[(x.shape[0],)](x, y, LIMIT)
+"""
+
+
+def test_a_kernel_that_is_slow_for_other_values_counts_as_slow(context: JudgeContext, tmp_path: Path) -> None:
+    """It is right for all of them, and as fast as the baseline for those that a task draws as a rule."""
+    usual, rest = "- {M: 3, timed: true}", "".join(f"- {{M: {size}}}\n" for size in (4, 5, 6, 7))
+    seen = usual.replace("}", ", regimes: {large: {fills: {x: {normal: [900, 1]}}}}}") + "\n" + rest
+    heldout = "".join(f"- {{kind: edge, M: {size}}}\n" for size in range(11, 16))
+    folder = write_task(tmp_path, "triton2triton/suite/double", task=ROUTES, seen=seen, heldout=heldout)
+    (folder / "reference.py").write_text("def reference(x):\n    return x * 2\n", encoding="utf-8")
+    (folder / "kernel.py").write_text(TURNS.replace("LIMIT)\n", "1e9)\n"), encoding="utf-8")
+    routing = tmp_path / "routing.py"
+    routing.write_text(TURNS.replace("LIMIT)\n", "500)\n"), encoding="utf-8")
+    options = structs.replace(SEEN_ONLY, case=("seen-01", "seen-01.large"), timing_budget_s=1.0)
+    evaluation = evaluated(load_task(folder), context, routing, options)
+    assert evaluation.status is Status.PASSED
+    found = {case.case: case.credit for case in evaluation.cases if case.credit}
+    large = found["seen-01.large"]
+    assert large.high < found["seen-01"].low and evaluation.seen_speedup == large.value < 0.5
 
 
 def test_results_hold_what_recorded_traffic_says_of_their_cases(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from arena.results.environment import DeviceFacts, Environment
@@ -79,13 +80,15 @@ def case(
     roofline_ms: float | None = None,
     calls: int = 0,
     gpu_share: float = 0.0,
+    regime: str = "",
 ) -> CaseResult:
     timed = speedup is not None and candidate in (Status.PASSED, Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
     clock = None
     if timed and speedup:
         clock = timing(speedup, baseline_ms, noisy=noisy, doubted=doubted, roofline_ms=roofline_ms)
     label = f"{name} M=4 N=256 float32"
-    return CaseResult(name, split, kind, label, baseline, candidate, timing=clock, calls=calls, gpu_share=gpu_share)
+    recorded = CaseResult(name, split, kind, label, baseline, candidate, timing=clock, calls=calls, gpu_share=gpu_share)
+    return replace(recorded, case=f"{name}.{regime}", regime=regime) if regime else recorded
 
 
 def heldout(

@@ -66,6 +66,16 @@ def test_recorded_traffic_is_weighted_by_the_time_that_it_takes() -> None:
     assert quantity is not None and quantity.low is not None and quantity.low < quantity.value
 
 
+def test_a_case_counts_as_its_slowest_regime_and_says_what_of_its_speed_is_left() -> None:
+    cases = [b.case("s1", 4.0), b.case("s1", 2.0, regime="skewed"), b.case("s1", 3.0, regime="sparse"), b.case("s2", 8)]
+    unseen = [b.heldout("h1", 2.0), replace(b.heldout("h1", 4.0), case="h1.skewed", regime="skewed")]
+    found = overall(b.run([b.trial("hip2hip/m/a", cases=[*cases, *unseen])]))
+    assert value(found, "gain") == pytest.approx(math.sqrt(2.0 * 8.0))
+    assert value(found, "speedup_retention") == pytest.approx(2.0 / math.sqrt(2.0 * 8.0))
+    assert value(found, "regime_retention") == pytest.approx(math.sqrt(2 / 4 * 4 / 2))
+    assert overall(mixed()).mean["regime_retention"] is None
+
+
 def test_traffic_of_which_a_case_does_not_count_has_no_served_speedup() -> None:
     lost = b.heldout("h1", None, candidate=BAD)
     cases = [b.case("s1", 2.0, calls=5), replace(lost, calls=7)]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from arena.results.environment import DeviceFacts, Environment
-from arena.results.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, RunInfo, Split, Trial
+from arena.results.record import CaseResult, CaseTiming, Estimate, Evaluation, Mode, RunInfo, Split, Trial, counted
 from arena.results.verdict import Stage, Status, Verdict
 
 GPU = DeviceFacts(
@@ -151,6 +151,23 @@ def test_a_mean_speedup_counts_what_was_timed_and_the_seen_one_needs_every_gate(
     assert failed.mean_speedup(Split.SEEN) == pytest.approx(1.0) and failed.seen_speedup is None
     bare = replace(good, cases=(result(Status.PASSED),))
     assert bare.mean_speedup(Split.SEEN) is None and bare.seen_speedup == 1.0
+
+
+def test_the_slowest_regime_counts_where_it_is_slower_beyond_the_noise() -> None:
+    def timed(case: str, regime: str, low: float, value: float, high: float) -> CaseResult:
+        timing = replace(TIMING, speedup=Estimate(value, low, high))
+        return replace(result(Status.PASSED, timing), case=case, regime=regime)
+
+    usual, other = timed("seen-01", "", 3.9, 4.0, 4.1), timed("seen-02", "", 0.9, 1.0, 1.1)
+    alike, slow = timed("seen-01.sparse", "sparse", 3.5, 3.8, 4.0), timed("seen-01.skewed", "skewed", 1.9, 2.0, 2.1)
+    slowest = timed("seen-01.sorted", "sorted", 0.9, 1.0, 1.1)
+    lost = replace(usual, candidate=Status.WRONG_RESULT, timing=None)
+    assert counted((usual, alike, other)) == (usual, other)
+    assert counted((usual, alike, slow, other)) == (slow, other)
+    assert counted((usual, slow, slowest, other)) == (slowest, other)
+    assert counted((lost, slow, other)) == (other,)
+    good = replace(evaluation(Verdict(Stage.COMPILE, Status.PASSED)), cases=(usual, slow, other))
+    assert good.seen_speedup == pytest.approx(2**0.5)
 
 
 def test_a_trial_says_what_its_evaluation_says() -> None:

@@ -11,7 +11,7 @@ PAGE = "docs/contribute/messages.md"
 _HEAD = (
     "# Messages of the judge",
     "",
-    "This page is for authors of candidates and tasks.",
+    "For authors of candidates and tasks.",
     "",
     "`arena explain CODE` says more.",
 )

@@ -21,7 +21,7 @@ from arena.reports.tables import markdown, write_csv
 from arena.results.failures import FailureClass, failure_class
 from arena.results.messages import bare, code_of
 from arena.results.outcome import Outcome, outcome_of_trial
-from arena.results.record import CaseResult, Split, Trial
+from arena.results.record import CaseResult, Split, Trial, counted
 from arena.results.verdict import CORRECT, Status
 from arena.runs.records import RunRecords, write_bytes
 
@@ -114,7 +114,7 @@ def _judged(cases: Iterable[CaseResult]) -> list[CaseResult]:
 
 
 def _speedup(cases: Iterable[CaseResult]) -> float | None:
-    values = [case.speedup.value for case in cases if case.speedup is not None]
+    values = [case.speedup.value for case in counted(cases) if case.speedup is not None]
     return geometric_mean(values) if values else None
 
 

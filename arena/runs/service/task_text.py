@@ -77,8 +77,9 @@ def task_text(task: Task, environment: Environment, limits: Limits) -> str:
             mutable=[spec.name for spec in task.tensors if spec.mutable],
             results=_results(task),
             reference=declarations.reference_words(task),
-            seen=len(task.seen),
-            timed=sum(case.timed for case in task.seen),
+            seen=sum(not case.regime for case in task.seen),
+            timed=sum(case.timed and not case.regime for case in task.seen),
+            regimes=any(case.regime for case in task.seen),
             recorded=any(case.calls or case.gpu_share for case in task.seen),
             number=_trimmed,
         )

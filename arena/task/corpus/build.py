@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +102,8 @@ def build_task(document: Document, seen: Document, heldout: Document, identity: 
     _check_independent(document, task)
     _check_constants(document, task)
     for case_document, cases in ((seen, task.seen), (heldout, task.heldout)):
-        for index, case in enumerate(cases):
-            names = check_case(case_document, index, task, case)
+        for case in cases:
+            names = check_case(case_document, task, case)
             check_work(document, task, case, names)
     _check_distinct(seen, heldout, task)
     return task
@@ -220,30 +220,55 @@ def _expression(document: Document, place: list[str | int], text: object) -> Exp
 
 def _cases(document: Document, split: Split, axes: tuple[Axis, ...]) -> tuple[Case, ...]:
     defaults = {axis.name: axis.default for axis in axes if axis.default is not None}
-    cases = []
+    cases: list[Case] = []
     for index, item in enumerate(document.data):
         if split is Split.HELDOUT and "kind" not in item:
             raise document.error([index], "`kind` is missing: a held-out case says in which way it differs")
         if split is Split.SEEN and "kind" in item:
             raise document.error([index, "kind"], "a seen case has no kind, only a held-out one: remove the key")
-        values = {name: value for name, value in item.items() if name not in CASE_KEYS}
-        given = item.get("fills", {})
-        cases.append(
-            Case(
-                id=f"{split}-{index + 1:02d}",
-                split=split,
-                kind=item.get("kind", ""),
-                values=values | {name: size for name, size in defaults.items() if name not in values},
-                omit=frozenset(item.get("omit", ())),
-                fills={name: _fill(document, [index, "fills", name], spec) for name, spec in given.items()},
-                note=item.get("note", ""),
-                timed=item.get("timed", False),
-                calls=item.get("calls", 0),
-                gpu_share=float(item.get("gpu_share", 0.0)),
-                implied=frozenset(defaults.keys() - values),
-            )
+        values = _given(item)
+        case = Case(
+            id=f"{split}-{index + 1:02d}",
+            split=split,
+            kind=item.get("kind", ""),
+            values=values | {name: size for name, size in defaults.items() if name not in values},
+            omit=frozenset(item.get("omit", ())),
+            fills=_fills(document, [index], item),
+            note=item.get("note", ""),
+            timed=item.get("timed", False),
+            calls=item.get("calls", 0),
+            gpu_share=float(item.get("gpu_share", 0.0)),
+            implied=frozenset(defaults.keys() - values),
+            position=index,
         )
+        cases += [case, *(_regime(document, case, name, spec) for name, spec in item.get("regimes", {}).items())]
     return tuple(cases)
+
+
+def _regime(document: Document, case: Case, name: str, changed: dict[str, Any]) -> Case:
+    """Return the same sizes with other values; recorded traffic says nothing of them."""
+    place: list[str | int] = [case.position, "regimes", name]
+    for key in sorted((CASE_KEYS - {"fills"}) & changed.keys()):
+        raise document.error([*place, key], "is of the whole case; a regime has `fills` and values of axes and scalars")
+    values = _given(changed)
+    return replace(
+        case,
+        id=f"{case.id}.{name}",
+        values={**case.values, **values},
+        fills={**case.fills, **_fills(document, place, changed)},
+        calls=0,
+        gpu_share=0.0,
+        implied=case.implied - values.keys(),
+        regime=name,
+    )
+
+
+def _given(item: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name not in CASE_KEYS}
+
+
+def _fills(document: Document, place: list[str | int], item: dict[str, Any]) -> dict[str, Fill]:
+    return {name: _fill(document, [*place, "fills", name], spec) for name, spec in item.get("fills", {}).items()}
 
 
 def _check_names(document: Document, task: Task) -> None:
@@ -354,8 +379,9 @@ def _check_constants(document: Document, task: Task) -> None:
 def _check_distinct(seen: Document, heldout: Document, task: Task) -> None:
     first: dict[object, str] = {}
     for document, cases in ((seen, task.seen), (heldout, task.heldout)):
-        for index, case in enumerate(cases):
+        for case in cases:
             key = task.identity(case)
             if key in first:
-                raise FileError(document.path, f"equals {first[key]}", line=document.lines[(index,)], key=case.id)
+                line = document.lines[(case.position,)]
+                raise FileError(document.path, f"equals {first[key]}", line=line, key=case.id)
             first[key] = case.id

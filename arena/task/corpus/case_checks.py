@@ -91,7 +91,7 @@ def _view_problem(tensor: Tensor, arguments: Arguments) -> str:
     return f"has {base.span} elements; the view ends after {end}" if end > base.span else ""
 
 
-CASE_KEYS = frozenset({"calls", "fills", "gpu_share", "kind", "note", "omit", "timed"})
+CASE_KEYS = frozenset({"calls", "fills", "gpu_share", "kind", "note", "omit", "regimes", "timed"})
 
 
 def known_names(task: Task) -> frozenset[str]:
@@ -119,29 +119,18 @@ def _check_large(case: Case, worked_out: Arguments) -> None:
             raise CaseProblem(("kind",), problem)
 
 
-def check_case(document: Document, index: int, task: Task, case: Case) -> Mapping[str, Number]:
+def check_case(document: Document, task: Task, case: Case) -> Mapping[str, Number]:
     """Return the sizes of a case that holds what its task declares."""
+    within = ["regimes", case.regime] if case.regime else []
     try:
         return checked_case(task, case).names
     except CaseProblem as problem:
-        raise document.error([index, *problem.key], problem.text) from None
+        raise document.error([case.position, *within, *problem.key], problem.text) from None
 
 
 def checked_case(task: Task, case: Case) -> Arguments:
     """Return a case with every size worked out; raises `CaseProblem` unless it holds what its task declares."""
-    axes = {axis.name: axis for axis in task.axes}
-    scalars = {spec.name: spec for spec in task.inputs if isinstance(spec, ScalarSpec)}
-    optional = {spec.name for spec in task.tensors if spec.optional}
-    expected = ", ".join([*axes, *task.dtypes, *scalars, *sorted(CASE_KEYS)])
-    for name, value in case.values.items():
-        problem = _value_problem(name, value, axes, task.dtypes, scalars, expected)
-        if problem:
-            raise CaseProblem((name,), problem)
-    for name in [*axes, *task.dtypes]:
-        if name not in case.values:
-            raise CaseProblem((), f"`{name}` is missing")
-    for name in sorted(case.omit - optional):
-        raise CaseProblem(("omit",), f"{name} is not an optional input")
+    _check_values(task, case)
     _check_fills(task, case)
     _check_recorded(task, case)
     try:
@@ -161,7 +150,41 @@ def checked_case(task: Task, case: Case) -> Arguments:
         raise CaseProblem((), str(problem)) from None
     if case.kind == LARGE:
         _check_large(case, worked_out)
+    if case.regime:
+        _check_regime(task, worked_out)
     return worked_out
+
+
+def _check_values(task: Task, case: Case) -> None:
+    axes = {axis.name: axis for axis in task.axes}
+    scalars = {spec.name: spec for spec in task.inputs if isinstance(spec, ScalarSpec)}
+    optional = {spec.name for spec in task.tensors if spec.optional}
+    expected = ", ".join([*axes, *task.dtypes, *scalars, *sorted(CASE_KEYS)])
+    for name, value in case.values.items():
+        problem = _value_problem(name, value, axes, task.dtypes, scalars, expected)
+        if problem:
+            raise CaseProblem((name,), problem)
+    for name in [*axes, *task.dtypes]:
+        if name not in case.values:
+            raise CaseProblem((), f"`{name}` is missing")
+    for name in sorted(case.omit - optional):
+        raise CaseProblem(("omit",), f"{name} is not an optional input")
+
+
+def _check_regime(task: Task, worked_out: Arguments) -> None:
+    """Raise `CaseProblem` unless a regime has the sizes of its case, which is timed."""
+    case = worked_out.case
+    if not case.timed:
+        raise CaseProblem((), "only a case with `timed: true` has regimes")
+    same = (one for one in task.cases if (one.split, one.position, one.regime) == (case.split, case.position, ""))
+    usual = arguments(task, next(same))
+    for name, tensor in worked_out.tensors.items():
+        if _layout(tensor) != _layout(usual.tensors[name]):
+            raise CaseProblem((), f"changes the sizes or the dtype of `{name}`; expected other values alone")
+
+
+def _layout(tensor: Tensor | None) -> object:
+    return tensor and (tensor.shape, tensor.strides, tensor.dtype, tensor.offset)
 
 
 def _check_recorded(task: Task, case: Case) -> None:

@@ -35,6 +35,9 @@ def like_case(task: Task, text: str, named: Sequence[str] = ()) -> Case:
             implied=base.implied - changes.keys(),
             note="",
             timed=True,
+            calls=0,
+            gpu_share=0.0,
+            regime="",
         )
         try:
             checked_case(task, made)

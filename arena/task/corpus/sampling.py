@@ -38,7 +38,9 @@ def sample_cases(task: Task, count: int, seed: int, max_work: float | None = Non
             break
         kind = KINDS[len(found) % len(KINDS)] if attempt % 50 else generator.choice(KINDS)
         values = _draw(task, kind, generator)
-        case = Case(f"{Split.HELDOUT}-{len(found) + 1:02d}", Split.HELDOUT, kind, values, note=f"sampled, seed {seed}")
+        position = len(found)
+        name, note = f"{Split.HELDOUT}-{position + 1:02d}", f"sampled, seed {seed}"
+        case = Case(name, Split.HELDOUT, kind, values, note=note, position=position)
         if task.identity(case) not in taken and _fits(task, case, max_work, roof):
             taken.add(task.identity(case))
             found.append(case)
@@ -56,7 +58,7 @@ def _timed(task: Task, cases: Sequence[Case]) -> tuple[Case, ...]:
     least = min((arguments(task, case).num_bytes for case in declared), default=math.inf)
     by_size = sorted(cases, key=lambda case: arguments(task, case).num_bytes, reverse=True)
     large = [case.id for case in by_size if arguments(task, case).num_bytes >= least]
-    chosen = large[: sum(case.timed for case in task.heldout)]
+    chosen = large[: sum(case.timed and not case.regime for case in task.heldout)]
     return tuple(replace(case, timed=case.id in chosen) for case in cases)
 
 

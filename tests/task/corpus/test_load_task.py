@@ -191,6 +191,47 @@ def test_faults_of_cases(tmp_path: Path, stem: str, old: str, new: str, line: in
     assert says in problem.problem
 
 
+REGIMES = "alpha: 1e-2, timed: true, regimes: {large: {fills: {x: {normal: [0, 90]}}}, flagged: {flag: true}}"
+
+
+def test_a_regime_is_a_case_of_the_same_sizes_with_other_values(tmp_path: Path) -> None:
+    text = SEEN.replace("alpha: 1e-2, timed: true", f"{REGIMES}, calls: 7")
+    task = load_task(write_task(tmp_path, seen=text))
+    usual, large, flagged, last = task.seen[3:]
+    assert [one.id for one in (usual, large, flagged, last)] == [
+        "seen-04",
+        "seen-04.large",
+        "seen-04.flagged",
+        "seen-05",
+    ]
+    assert large.label == f"{usual.label} x {large.fills['x'].label}" and large.values == usual.values
+    assert dict(flagged.values) == {**usual.values, "flag": True} and not flagged.fills
+    assert [one.regime for one in (usual, large, flagged)] == ["", "large", "flagged"]
+    assert [one.calls for one in task.seen[3:]] == [7, 0, 0, 0] and large.timed and flagged.timed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "says"),
+    [
+        ("{flag: true}", "{flag: false}", "seen-04.flagged", "equals seen-04"),
+        ("{flag: true}", "{M: 2}", "seen-04.regimes.flagged", "changes the sizes or the dtype of `x`"),
+        ("{flag: true}", "{flop: 1}", "seen-04.regimes.flagged.flop", "unknown key"),
+        ("{flag: true}", "{timed: true}", "seen-04.regimes.flagged.timed", "is of the whole case; a regime has"),
+        ("{flag: true}", "{}", "seen-04.regimes.flagged", "should be non-empty"),
+        ("{x: {", "{y: {", "seen-04.regimes.large.fills.y", "is no input tensor of this case"),
+        ("flagged:", "Flagged:", "seen-04.regimes", "'Flagged' does not match"),
+        ("timed: true, ", "", "seen-04.regimes.large", "only a case with `timed: true` has regimes"),
+    ],
+)
+def test_faults_of_regimes(tmp_path: Path, old: str, new: str, key: str, says: str) -> None:
+    assert old in REGIMES
+    with pytest.raises(FileError) as caught:
+        text = SEEN.replace("alpha: 1e-2, timed: true", REGIMES.replace(old, new))
+        load_task(write_task(tmp_path, seen=text))
+    assert (caught.value.path.name, caught.value.line) == ("seen.yaml", 4)
+    assert says in caught.value.problem and caught.value.key == key
+
+
 def test_recorded_traffic_of_a_task_has_one_unit(tmp_path: Path) -> None:
     seen = SEEN.replace("timed: true", "timed: true, gpu_share: 4.5")
     shares = load_task(write_task(tmp_path / "one", seen=seen))
