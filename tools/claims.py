@@ -21,7 +21,20 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from figures import core, corpus, drawings, full_run, kept, messages, options, published, quickstart, runs_on, tables
+from figures import (
+    core,
+    corpus,
+    drawings,
+    full_run,
+    kept,
+    messages,
+    options,
+    published,
+    quickstart,
+    runs_on,
+    speed_of_light,
+    tables,
+)
 
 ROOT = kept.ROOT
 LIST = "reports/tables/claims.md"
@@ -112,11 +125,13 @@ def made_files() -> Iterator[tuple[str, bytes]]:
     Files that others are made from come first.
     """
     yield str(tables.VERSIONS.relative_to(ROOT)), tables.versions()
+    yield str(tables.PUBLISHED_VERSIONS.relative_to(ROOT)), tables.published_versions()
     for name, content in tables.report():
         yield f"{tables.FULL_REPORT.relative_to(ROOT)}/{name}", content
     for path, table in tables.TABLES.items():
         yield path, table.page().encode()
     yield published.ROWS, published.table()
+    yield speed_of_light.DRAWING, speed_of_light.drawing(tables.speed_of_light_groups()).svg().encode()
     for name, draw in drawings.FIGURES.items():
         yield f"{DRAWINGS}/{name}.svg", draw().svg().encode()
     yield messages.PAGE, messages.page().encode()
@@ -186,6 +201,8 @@ def listed() -> str:
     lines += ["", "| page | made from |", "| --- | --- |"]
     lines.append(f"| {_linked('reports/full-h200/summary.md')} and the files beside it | {_cited([kept.FULL])} |")
     lines.append(f"| `{DRAWINGS}/report.svg` | {_cited([kept.QUICKSTART])} |")
+    beside = tables.TABLES["reports/tables/speed-of-light.md"].sources
+    lines.append(f"| {_linked(speed_of_light.DRAWING)} | {_cited(beside)} |")
     lines.append(f"| {_linked(messages.PAGE)} | {_cited([messages.SOURCE])} |")
     lines += [f"| {_linked(path)} | {_cited(table.sources)} |" for path, table in tables.TABLES.items()]
     return "\n".join(lines) + "\n"

@@ -12,7 +12,7 @@ from arena.errors import UsageError
 from arena.reports.formats import NONE
 from arena.reports.task_versions import Versions, all_holds, held_cases, version_of
 from arena.results.check import CheckOutcome, MutantFate, TaskCheck
-from arena.results.record import LONG_MS, CaseTiming, Trial
+from arena.results.record import LONG_MS, CaseResult, CaseTiming, Trial
 from arena.runs import records
 from arena.runs.submission import read_folder
 from arena.task.definition import Task, TaskType
@@ -208,13 +208,24 @@ def _suites(rows: Sequence[Checks]) -> Sequence[tuple[str, int, str, str, str]]:
     return lines
 
 
-def _timings(trial: Trial | None, task: Task, versions: Versions) -> Sequence[CaseTiming]:
+def held_results(trial: Trial | None, task: Task, versions: Versions) -> Sequence[CaseResult]:
+    """Return the timed results of a trial that hold for a task as it is, in the order of its cases.
+
+    Args:
+        trial: of any version of the task; None has no results.
+        task: the task as it is.
+        versions: tasks as they were, by content hash; without its version a changed task has no results.
+    """
     if trial is None or trial.evaluation is None:
         return ()
     cases = trial.evaluation.cases
     if trial.task_hash != task.content_hash:
         cases = held_cases(versions.get(trial.task_hash), task, cases)
-    return [case.timing for case in cases if case.timing is not None]
+    return [case for case in cases if case.timing is not None]
+
+
+def _timings(trial: Trial | None, task: Task, versions: Versions) -> Sequence[CaseTiming]:
+    return [case.timing for case in held_results(trial, task, versions) if case.timing is not None]
 
 
 def _read(folder: Path) -> Mapping[str, TaskCheck]:

@@ -1,4 +1,4 @@
-"""A small SVG writer for `drawings.py`: boxes, arrows, bars. A text that would leave its box is an error."""
+"""A small SVG writer for figures: boxes, arrows, bars, marks. A text that would leave its box is an error."""
 
 from __future__ import annotations
 
@@ -83,6 +83,16 @@ class Drawing:
     def bar(self, x: float, y: float, width: float, height: float, color: str) -> None:
         """A filled rectangle without a border."""
         self.parts.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{color}"/>')
+
+    def mark(self, x: float, y: float, form: str, color: str) -> None:
+        """A mark of 7 to 10 pixels around a point: a `disc`, `ring`, `square` or `diamond`."""
+        shapes = {
+            "disc": f'<circle cx="{x:.1f}" cy="{y:g}" r="3.5" fill="{color}"/>',
+            "ring": f'<circle cx="{x:.1f}" cy="{y:g}" r="4.5" fill="none" stroke="{color}" stroke-width="1.5"/>',
+            "square": f'<rect x="{x - 4:.1f}" y="{y - 4:g}" width="8" height="8" fill="{color}"/>',
+            "diamond": f'<path d="M{x - 5:.1f} {y:g} l5 -5 5 5 -5 5z" fill="{color}"/>',
+        }
+        self.parts.append(shapes[form])
 
     def svg(self) -> str:
         """The file's text."""

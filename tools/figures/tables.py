@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,15 +16,19 @@ import fault_probes
 from arena.integrations.yardstick.table import read_table
 from arena.processes.python_child import python_module
 from arena.reports import task_quality, task_versions
+from arena.reports.task_versions import TaskVersion
 from arena.results.check import TaskCheck
+from arena.results.outcome import Outcome, outcome_of_trial
 from arena.runs import records
 from arena.task.corpus.corpora import load_corpus
-from figures import core, full_run, kept, production, published, suites
+from arena.task.definition import Task
+from figures import core, full_run, kept, production, published, speed_of_light, suites
 
 FULL_REPORT = kept.REPORTS / "full-h200"
 FRONTIER_RUN, FRONTIER_CHECKS = (f"reports/frontier-h200/{name}.tar.xz" for name in ("records", "checks"))
 FRONTIER = kept.ROOT / "corpora" / "frontier"
-VERSIONS = FULL_REPORT / "versions.json"
+HARD = kept.ROOT / "corpora" / "kernelbench_hard"
+VERSIONS, PUBLISHED_VERSIONS = FULL_REPORT / "versions.json", kept.REPORTS / "published-kernels" / "versions.json"
 """of each task that some kept evidence is about"""
 NOT_KEPT = ("index.html", "tasks")
 """parts of a report that are not committed"""
@@ -60,12 +66,69 @@ def quality() -> Sequence[task_quality.Checks]:
 def frontier_page() -> str:
     """Return the same page on the tasks of the frontier corpus; what has changed since has no times."""
     tasks, run = load_corpus(FRONTIER), kept.run(FRONTIER_RUN)
-    known = {task.content_hash: task_versions.version_of(task) for task in tasks}
-    known |= task_versions.read_versions(kept.unpacked(FRONTIER_CHECKS) / "checks" / "versions.json")
+    known = frontier_versions(tasks)
     (folder,) = kept.unpacked(FRONTIER_RUN).iterdir()
     rows = task_quality.gather(tasks, kept.unpacked(FRONTIER_CHECKS) / "checks", folder, known)[0]
     text = task_quality.render(rows, run.info.environment.device.name)
     return text.replace("# Quality of the tasks", "# Quality of the frontier tasks", 1)
+
+
+def frontier_versions(tasks: Iterable[Task]) -> dict[str, TaskVersion]:
+    """Return the tasks of the frontier corpus as they are and as they were, by content hash."""
+    known = {task.content_hash: task_versions.version_of(task) for task in tasks}
+    return known | task_versions.read_versions(kept.unpacked(FRONTIER_CHECKS) / "checks" / "versions.json")
+
+
+@cache
+def speed_of_light_groups() -> Sequence[speed_of_light.Group]:
+    """Return the tasks of each corpus with all that was timed on an H200."""
+    run, front, (judged, kernels) = kept.run(kept.FULL), kept.run(FRONTIER_RUN), published.judged()
+    facts = run.info.environment.device
+    if any(other.info.environment.device != facts for other in (front, judged)):
+        raise ValueError("speed of light: the records are of several devices; expected one")
+    frontier, hard = load_corpus(FRONTIER), load_corpus(HARD)
+    names = {(one.agent, one.task, one.attempt): one.row for one in kernels}
+    agents = speed_of_light.Published(judged.trials, names)
+    known = [
+        frontier_versions(frontier),
+        *(task_versions.read_versions(file) for file in (PUBLISHED_VERSIONS, VERSIONS)),
+    ]
+    return [
+        speed_of_light.Group("corpora/frontier", speed_of_light.gathered(frontier, facts, known[0], front.trials)),
+        speed_of_light.Group(
+            "corpora/kernelbench_hard", speed_of_light.gathered(hard, facts, known[1], published=agents)
+        ),
+        speed_of_light.Group(
+            "tasks",
+            speed_of_light.gathered(
+                load_corpus(), facts, known[2], run.trials, engines=read_table(production.MEASURED)
+            ),
+            whole=False,
+        ),
+    ]
+
+
+def speed_of_light_page() -> str:
+    """Return the page of all kernels beside the bounds of their tasks."""
+    judged = published.judged()[0]
+    old, now = task_versions.read_versions(PUBLISHED_VERSIONS), {task.id: task for task in load_corpus(HARD)}
+    met = {trial.task: set(old[trial.task_hash].cases) for trial in judged.trials}
+    added = sum(len(set(task_versions.version_of(now[name]).cases) - cases) for name, cases in met.items())
+    groups = speed_of_light_groups()
+    differ = speed_of_light.sessions_differ(groups[-1].tasks, read_table(production.MEASURED))
+    solved = sum(outcome_of_trial(trial) is Outcome.SOLVED for trial in judged.trials)
+    median, most = (f"{100 * value:.1f} %" for value in (statistics.median(differ), differ[-1]))
+    notes = [
+        f"{len(judged.trials)} published kernels were judged. {solved} are right on every case with valid timings, and "
+        "the fastest of these is shown.",
+        f"{added} cases of their {len(met)} tasks were added since. The published kernels have not met these.",
+        "Experts of `kernelbench_hard` were not timed on an H200. Frontier tasks have no engine's kernel.",
+        "Engines' kernels were timed in sessions of their own, each beside the baseline. Its latency there differs "
+        f"from that of the run by {median} in the median and by {most} at most, over {len(differ)} tasks.",
+        "Records of engines do not name the version of the task. They count on the same shape, where records of the "
+        "run hold.",
+    ]
+    return speed_of_light.page(groups, kept.run(kept.FULL).info.environment.device, notes)
 
 
 def versions() -> bytes:
@@ -76,8 +139,18 @@ def versions() -> bytes:
     run = kept.run(kept.FULL)
     checks = (records.read(path, TaskCheck) for path in (kept.unpacked(kept.CHECKS) / "checks" / "cpu").rglob("*.json"))
     named = {trial.task_hash for trial in run.trials} | {check.task_hash for check in checks}
-    known = task_versions.read_versions(VERSIONS) if VERSIONS.is_file() else {}
-    known |= {task.content_hash: task_versions.version_of(task) for task in load_corpus()}
+    return _versions(VERSIONS, load_corpus(), named)
+
+
+def published_versions() -> bytes:
+    """Return the same for the tasks that published kernels were judged for."""
+    named = {trial.task_hash for trial in published.judged()[0].trials}
+    return _versions(PUBLISHED_VERSIONS, load_corpus(HARD), named)
+
+
+def _versions(file: Path, tasks: Iterable[Task], named: Container[str]) -> bytes:
+    known = task_versions.read_versions(file) if file.is_file() else {}
+    known |= {task.content_hash: task_versions.version_of(task) for task in tasks}
     return task_versions.written({name: version for name, version in known.items() if name in named})
 
 
@@ -95,6 +168,9 @@ TABLES = {
     "reports/tables/cheats.md": Table(cheat_table.SOURCES, cheat_table.page),
     "reports/tables/fault-probes.md": Table(["reports/fault-probes.json"], fault_probes.kept_page),
     "reports/tables/published-h200.md": Table([published.RECORDS], published.page),
+    "reports/tables/speed-of-light.md": Table(
+        [FRONTIER_RUN, published.RECORDS, kept.FULL, _PRODUCTION], speed_of_light_page
+    ),
     "reports/tables/noisy-credit.md": Table([kept.FULL], lambda: full_run.credit_page(kept.run(kept.FULL))),
 }
 
