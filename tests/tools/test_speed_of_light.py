@@ -143,6 +143,17 @@ def test_a_missing_kernel_is_a_dash_and_counts_nowhere(tables: ModuleType, trial
     assert drawn.count(">subtract<") == 2
 
 
+def test_the_experts_served_speedup_has_the_weights_of_the_task_as_it_is(trial: Trial) -> None:
+    """The record was written before the task had any; the last case is 3 calls of 2 ms, the first 4 of 1 ms."""
+    calls = {TIMED[0].id: 4, TIMED[1].id: 3}
+    task = replace(TASK, seen=tuple(replace(case, calls=calls.get(case.id, 0)) for case in TASK.seen))
+    expert = trial_of(trial, "expert", [0.5, 0.5, *AS_BASELINE[2:]])
+    served = tool.served_by_expert(task, {}, [expert])
+    assert served.value == pytest.approx((4 * 1 + 3 * 2) / (4 * 0.5 + 3 * 0.5))
+    assert tool.served_by_expert(task, {}, [trial_of(trial, "expert", [0.5])]) is None
+    assert tool.served_by_expert(TASK, {}, [expert]) is None
+
+
 def test_the_kept_figure_and_versions_are_those_of_the_records(tables: ModuleType) -> None:
     made = tool.drawing(tables.speed_of_light_groups()).svg()
     assert (ROOT / tool.DRAWING).read_text(encoding="utf-8") == made, "run `python tools/claims.py`"

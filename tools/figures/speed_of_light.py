@@ -9,11 +9,12 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from arena.integrations.yardstick.table import MEAN, Row
 from arena.reports.formats import NONE
+from arena.reports.rows import served_speedup
 from arena.reports.task_quality import BASELINE, EXPERT, held_results
 from arena.reports.task_versions import Versions
 from arena.results.environment import DeviceFacts
@@ -57,6 +58,8 @@ class Measured:
     bound_ms: float = 0.0
     kernels: Mapping[str, Kernel] = field(default_factory=dict)
     """by their kind, one of `KINDS`"""
+    served: Estimate | None = None
+    """the served speedup of the expert, where the task has recorded traffic and all of it was timed"""
 
     @property
     def suite(self) -> str:
@@ -149,7 +152,21 @@ def _measured(
         EXPERT: _kernel(expert.get(shape), EXPERT),
         AGENT: best(shape, others, published.names),
     }
-    return Measured(task.id, *bounds[shape], {kind: one for kind, one in found.items() if one is not None})
+    kernels = {kind: one for kind, one in found.items() if one is not None}
+    return Measured(task.id, *bounds[shape], kernels, served_by_expert(task, versions, trials))
+
+
+def served_by_expert(task: Task, versions: Versions, trials: Iterable[Trial]) -> Estimate | None:
+    """Return the served speedup of the task's expert, weighted as the task is now; None unless all of it was timed."""
+    weights = {case.label: case for case in task.cases if case.calls or case.gpu_share}
+    found = {
+        one.label: replace(one, calls=weights[one.label].calls, gpu_share=weights[one.label].gpu_share)
+        for trial in trials
+        if (trial.task, trial.agent) == (task.id, EXPERT)
+        for one in held_results(trial, task, versions)
+        if one.label in weights
+    }
+    return served_speedup(found.values()) if weights.keys() == found.keys() else None
 
 
 def _by_shape(trial: Trial, task: Task, versions: Versions) -> dict[str, CaseTiming]:
@@ -243,6 +260,7 @@ def page(groups: Sequence[Group], device: DeviceFacts, notes: Sequence[str]) -> 
         "",
         *(f"- {note}" for note in (*_READING, *notes)),
     ]
+    lines += ["", "## Recorded traffic", "", *_served(one for group in groups for one in group.tasks)]
     for group in groups:
         lines += ["", f"## {group.name}", "", *_table(group)]
         if rest := [one.task for one in group.tasks if one not in group.shown]:
@@ -293,6 +311,16 @@ def _table(group: Group) -> list[str]:
         )
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def _served(tasks: Iterable[Measured]) -> list[str]:
+    """Return how many times less time the calls of recorded traffic take with the expert than with the baseline."""
+    rows = [
+        f"| {one.task} | {one.served.value:.2f}× [{one.served.low:.2f}×, {one.served.high:.2f}×] |"
+        for one in tasks
+        if one.served is not None
+    ]
+    return ["| task | [served speedup](../../docs/evaluate/measures.md#speed) of the expert |", "| --- | --- |", *rows]
 
 
 def _share(one: Measured, kind: str) -> str:
