@@ -38,6 +38,8 @@ _COMMON = {
     "open_tree_attr": 467,
     "file_setattr": 469,
 }
+FIRST_UNREVIEWED = 470
+"""calls from this number on came to Linux after the list of what is refused was last gone through (6.17)"""
 _NONE = -1
 """where a machine has no such call"""
 # name, x86-64, aarch64

@@ -1,6 +1,7 @@
 """System calls refused to untrusted programs: filters in classic BPF, as seccomp(2) takes them.
 
-What is refused fails with EPERM; `clone3` and io_uring fail with ENOSYS, upon which libraries take the older way.
+What is refused fails with EPERM; `clone3`, io_uring and calls newer than this list fail with ENOSYS, upon which libraries
+take the older way.
 Files are seen by others too: nobody watches them; advice on their pages and workers' locks are said to be taken.
 The filter sees numbers, not what pointers lead to: `clone3`, whose flags lie in memory, cannot be allowed in part.
 """
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from arena.processes.sandbox.calls import Machine, machine
+from arena.processes.sandbox.calls import FIRST_UNREVIEWED, Machine, machine
 
 REFUSED = (
     # reading other processes, and taking what they hold
@@ -150,6 +151,7 @@ def program(strictness: Strictness, here: Machine, pid: int, *, inet: bool = Tru
     ]
     if here.foreign_from:
         lines += [_Line(_JUMP_NOT_BELOW, 0, 1, here.foreign_from), _refuse()]
+    lines += [_Line(_JUMP_NOT_BELOW, 0, 1, FIRST_UNREVIEWED), _refuse(errno.ENOSYS)]
     for name, tests in _argument_rules(strictness, pid, inet=inet):
         if name in here.numbers:
             # What is not refused in the block is allowed at its end: the number need not be loaded again.

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from arena.processes.sandbox import seccomp
-from arena.processes.sandbox.calls import MACHINES, Machine
+from arena.processes.sandbox.calls import FIRST_UNREVIEWED, MACHINES, Machine
 from arena.processes.sandbox.seccomp import Strictness, program
 from tests.processes.sandbox import signalling
 
@@ -66,6 +66,15 @@ def test_other_machines_and_conventions_are_refused(here: Machine, worker: bytes
     assert answer(worker, here, "ioctl", audit=0x40000003) == errno.EPERM
     if here.foreign_from:
         assert answer(worker, here, here.foreign_from + here.numbers["ptrace"]) == errno.EPERM
+
+
+def test_calls_that_came_after_the_list_are_absent(here: Machine) -> None:
+    """Each new call of Linux is one that nobody has looked at."""
+    assert max(here.numbers.values()) == FIRST_UNREVIEWED - 1
+    for strictness in Strictness:
+        code = program(strictness, here, PID)
+        assert {answer(code, here, number) for number in (FIRST_UNREVIEWED, 500, 9999)} == {errno.ENOSYS}
+        assert answer(code, here, FIRST_UNREVIEWED - 2) == ALLOWED  # file_getattr
 
 
 def test_threads_and_forks_are_allowed_and_namespaces_are_not(here: Machine, worker: bytes) -> None:
