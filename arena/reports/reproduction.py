@@ -61,6 +61,7 @@ def compare_trial(
             *_outcomes(recorded, own, same_device),
             *_alone(first, own, own_cases, same_device),
             *_numbers(first, own, repeated.environment, same_device),
+            *(() if task_changed else _left_out(first, own, repeated.environment, same_device)),
         )
     return TrialVerification(
         recorded.agent,
@@ -184,6 +185,26 @@ def _numbers(
             compared = [pair for pair in timed if pair[0] in counting]
             found = _speed(compared, error, same_device, lambda timing: timing.credit)
             yield Figure(FigureKind.SPEEDUP, f"{name} over {len(compared)} cases", *found)
+
+
+def _left_out(
+    first: Evaluation, own: Evaluation | None, environment: Environment, same_device: bool
+) -> Iterator[Figure]:
+    """Cases and regimes that are timed here while a record that has speedups is silent about theirs.
+
+    A record could else keep those alone in which its kernel is fast. An emulation runs as many as it was told to.
+    """
+    if own is None or first.status is not Status.PASSED:
+        return
+    for split, name in _SPEED_NAMES.items():
+        known = {case.label for case in first.split(split) if case.timing is not None}
+        left = [case for case in own.split(split) if case.speedup is not None and case.label not in known]
+        if known and left:
+            told = same_device and not environment.device.emulated
+            outcome = Reproduction.NOT_REPRODUCED if told else Reproduction.UNDECIDED
+            counts = (f"{len(known)} cases", f"{len(known) + len(left)} cases")
+            reason = f"the record has no {name} at {left[0].label}"
+            yield Figure(FigureKind.CLAIM, f"cases with a {name}", *counts, outcome, reason)
 
 
 def _contradictions(first: Evaluation) -> Iterator[Figure]:

@@ -88,7 +88,7 @@ def case(
         clock = timing(speedup, baseline_ms, noisy=noisy, doubted=doubted, roofline_ms=roofline_ms)
     label = f"{name} M=4 N=256 float32"
     recorded = CaseResult(name, split, kind, label, baseline, candidate, timing=clock, calls=calls, gpu_share=gpu_share)
-    return replace(recorded, case=f"{name}.{regime}", regime=regime) if regime else recorded
+    return replace(recorded, case=f"{name}.{regime}", regime=regime, label=f"{label} {regime}") if regime else recorded
 
 
 def heldout(

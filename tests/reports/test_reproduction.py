@@ -138,9 +138,32 @@ def test_a_claimed_case_that_was_not_judged_here_is_not_reproduced(change: dict[
 def test_a_case_that_the_record_leaves_out_counts_in_the_outcome() -> None:
     without = trial(cases=[case("seen-01"), heldout("heldout-02", 2.0)])
     assert outcomes(compared(without, passed(candidate=Status.WRONG_RESULT)))["outcome"] is NO
-    assert compared(without, passed()).outcome is YES
+    untimed = trial(cases=[case("seen-01"), heldout("heldout-01", None), heldout("heldout-02", 2.0)])
+    assert compared(without, untimed).outcome is YES
     assert compared(trial(cases=[case("seen-01")]), passed()).outcome is YES  # no unseen case was to be tried
     assert outcomes(compared(trial(cases=[case("seen-01")]), passed(candidate=Status.CRASH)))["outcome"] is NO
+
+
+def test_a_record_cannot_keep_the_cases_alone_in_which_its_kernel_is_fast() -> None:
+    """Neither by leaving out a case or a regime, nor by leaving out its timing."""
+    slow = case("seen-02", 0.5), case("seen-01", 0.5, regime="skewed")
+    for one in slow:
+        here = passed(one)
+        for recorded in (passed(), passed(replace(one, timing=None))):
+            found = compared(recorded, here)
+            claim = next(figure for figure in found.figures if figure.name == "cases with a speedup")
+            assert (claim.recorded, claim.repeated, claim.outcome) == ("1 cases", "2 cases", NO)
+            assert found.outcome is NO and one.label in claim.reason
+        assert compared(here, here).outcome is YES
+        assert compared(passed(), here, changed=True).outcome is YES
+    elsewhere = replace(passed(slow[0]), environment=environment(CPU))
+    assert outcomes(compared(passed(), elsewhere))["cases with a speedup"] is UNDECIDED
+    unseen = outcomes(compared(passed(), passed(heldout("heldout-03", 0.5))))
+    assert "cases with a held-out speedup" not in unseen  # it is private
+    silent = trial(cases=[case("seen-01", 2.0), heldout("heldout-01", 2.0), heldout("heldout-02", None)])
+    assert outcomes(compared(silent, passed()))["cases with a held-out speedup"] is NO
+    screen = trial(cases=[case("seen-01", 2.0), heldout("heldout-01", None), heldout("heldout-02", None)])
+    assert compared(screen, passed()).outcome is YES
 
 
 def forged_timing(**changes: Any) -> Trial:

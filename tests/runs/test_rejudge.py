@@ -263,6 +263,14 @@ def test_what_a_run_says_of_its_tasks_is_compared_with_the_corpus(
     found = verified(replace(recorded, info=info), tasks, tmp_path / "out", FakeEvaluator())
     wrong = {figure.name for trial in found.trials for figure in trial.figures if figure.outcome == "not reproduced"}
     assert wrong == {"bound by latency", "family"}
+    first = next(trial for trial in recorded.trials if trial.task == SCALE and trial.evaluation is not None)
+    assert first.evaluation is not None
+    lies = tuple(replace(one, gpu_share=80.0) if one.split is Split.SEEN else one for one in first.evaluation.cases)
+    weighted = replace(first, evaluation=replace(first.evaluation, cases=lies))
+    others = [trial for trial in recorded.trials if trial is not first]
+    found = verified(replace(recorded, trials=(weighted, *others)), tasks, tmp_path / "weighted", FakeEvaluator())
+    wrong = {figure.name for trial in found.trials for figure in trial.figures if figure.outcome == "not reproduced"}
+    assert wrong == {f"traffic and regime of {one.case}" for one in lies if one.split is Split.SEEN}
     release = CorpusRelease(7, False, {SCALE: "a" * 64})
     monkeypatch.setattr("arena.reports.reproduction.last_release", lambda: release)
     trials = tuple(replace(trial, task_hash="b" * 64) for trial in recorded.trials)
