@@ -45,9 +45,11 @@ _SECONDS = re.compile(r"seconds: median (\S+), most (\S+)")
 def task_types() -> str:
     """Return what each task type gives and asks for, and how many tasks of it there are."""
     count = Counter(task.task_type for task in load_corpus())
-    none = "0; [`arena import`](docs/evaluate/import.md) makes some"
-    rows = [f"| `{kind}` | {given} | {count[kind] or none} |" for kind, given in GIVEN.items()]
-    return "\n".join(["| task type | given | asked for | tasks |", "| --- | --- | --- | --- |", *rows])
+    others = [folder for folder in sorted((kept.ROOT / "corpora").iterdir()) if folder.is_dir()]
+    beside = Counter(task.task_type for folder in others for task in load_corpus(folder))
+    rows = [f"| `{kind}` | {given} | {count[kind]} | {beside[kind]} |" for kind, given in GIVEN.items()]
+    head = "| task type | given | asked for | tasks | more, in [`corpora/`](corpora) |"
+    return "\n".join([head, "| --- | --- | --- | --- | --- |", *rows])
 
 
 def split() -> str:
