@@ -19,12 +19,8 @@ def case_cells(result: CaseResult, outcome: HeldoutOutcome | None) -> dict[str, 
     """Return the cells of a case by column: statuses, error over tolerance, latencies in ms and the speedup."""
     timing, failed = result.timing, failure_class(result)
     cells: dict[str, Cell] = {"case": result.case, "split": str(result.split), "kind": result.kind}
-    cells |= {
-        "regime": result.regime,
-        "shape": result.label,
-        "baseline": str(result.baseline),
-        "candidate": str(result.candidate),
-    }
+    cells |= {"regime": result.regime, "shape": result.label}
+    cells |= {"baseline": str(result.baseline), "candidate": str(result.candidate)}
     cells |= {"outcome": str(outcome) if outcome else None, "failure": failed and str(failed)}
     cells |= {"error_ratio": result.error_ratio}
     cells |= estimate_cells("baseline_ms", timing.baseline_ms if timing else None)

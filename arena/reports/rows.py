@@ -251,6 +251,8 @@ def served_speedup(cases: Iterable[CaseResult]) -> Estimate | None:
     if not recorded or len(speedups) < len(recorded):
         return None
     before = [result.served_time for result in recorded]
+    if min(before) <= 0:  # a latency that is lost in noise
+        return None
     after = [time / speedup.value for time, speedup in zip(before, speedups, strict=True)]
     errors = [time * log_error(speedup) for time, speedup in zip(after, speedups, strict=True)]
     return with_log_error(sum(before) / sum(after), _error_of_sum(errors) / sum(after))

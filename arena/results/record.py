@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import geometric_mean
 
-from arena.results.bounds import Attempt, Calls, Kind, Name, Number, Positive, Seconds, TaskId
+from arena.results.bounds import Attempt, Calls, Kind, Name, NotNegative, Number, Positive, Seconds, TaskId
 from arena.results.effort import Effort
 from arena.results.environment import Environment
 from arena.results.portability import TargetBuild
@@ -138,9 +138,9 @@ class CaseResult:
     detail: str = ""
     error_ratio: float | None = None
     timing: CaseTiming | None = None
-    calls: Number = 0
+    calls: NotNegative = 0
     """of this size in recorded traffic, and `gpu_share` the per cent of the GPU's time that such calls took there"""
-    gpu_share: Number = 0
+    gpu_share: NotNegative = 0
     regime: Kind = ""
     """the name of the regime that its values are of, its id's last part; empty: the usual values"""
 

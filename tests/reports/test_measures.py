@@ -79,7 +79,8 @@ def test_a_case_counts_as_its_slowest_regime_and_says_what_of_its_speed_is_left(
 def test_traffic_of_which_a_case_does_not_count_has_no_served_speedup() -> None:
     lost = b.heldout("h1", None, candidate=BAD)
     cases = [b.case("s1", 2.0, calls=5), replace(lost, calls=7)]
-    for found in (cases, [b.case("s1", 2.0)]):
+    noise = [b.case("s1", 2.0, calls=5, baseline_ms=0.0)]
+    for found in (cases, noise, [b.case("s1", 2.0)]):
         assert overall(b.run([b.trial("hip2hip/m/a", cases=found)])).mean["served_speedup"] is None
 
 

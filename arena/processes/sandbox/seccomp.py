@@ -1,7 +1,7 @@
 """System calls refused to untrusted programs: filters in classic BPF, as seccomp(2) takes them.
 
-What is refused fails with EPERM. `clone3`, io_uring and calls that are newer than this list fail with ENOSYS, upon which
-libraries take the older way.
+What is refused fails with EPERM. `clone3`, io_uring and calls that are newer than this list fail with ENOSYS: libraries
+then take the older way.
 Files are seen by others too: nobody watches them; advice on their pages and workers' locks are said to be taken.
 The filter sees numbers, not what pointers lead to: `clone3`, whose flags lie in memory, cannot be allowed in part.
 """
