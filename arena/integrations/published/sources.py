@@ -187,7 +187,7 @@ def _placed(found: Found, tasks: Mapping[str, Task], *, timed: bool) -> Found:
     if len(mine) != 1:
         lack = "several tasks have this problem" if mine else "no task has this problem"
         return Found(replace(found.kernel, lack=lack), found.text)
-    cases = tuple(case.id for case in mine[0].seen if case.timed or not timed)
+    cases = tuple(case.id for case in mine[0].seen if not case.regime and (case.timed or not timed))
     return Found(replace(found.kernel, task=mine[0].id, cases=cases), found.text)
 
 

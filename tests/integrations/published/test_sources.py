@@ -72,6 +72,9 @@ def test_rows_are_chosen_and_what_is_wrong_is_said(tmp_path: Path, tasks: dict[s
     write(tmp_path / "claims.json", json.dumps({"one/torch2triton/deck/topk/kernel.py": {"speedup": 2.5}}))
     (one,) = published(tmp_path, "folder", tasks, ["one/*"])
     assert one.kernel.claim.speedup == 2.5 and one.kernel.row == "one/torch2triton/deck/topk/1"
+    seen = tasks["torch2triton/deck/topk"].seen
+    usual = tuple(case.id for case in seen if not case.regime)  # nobody published other values of a size
+    assert one.kernel.cases == usual and len(usual) < len(seen)
     with pytest.raises(UsageError, match="no row fits; the first is one/"):
         published(tmp_path, "folder", tasks, ["three/*"])
     with pytest.raises(UsageError, match=r"expected one of: kernelbench\.com"):
