@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 from tests.processes.sandbox.channels import Place, _worker, _written
 from tests.processes.sandbox.information import information
 
-_LIMIT_S = 20
+_LIMIT_S = 60
 
 
 class Readable(Protocol):
