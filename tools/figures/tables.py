@@ -22,7 +22,7 @@ from arena.results.outcome import Outcome, outcome_of_trial
 from arena.runs import records
 from arena.task.corpus.corpora import load_corpus
 from arena.task.definition import Task
-from figures import core, full_run, kept, production, published, speed_of_light, suites
+from figures import channels, core, full_run, kept, production, published, speed_of_light, suites
 
 FULL_REPORT = kept.REPORTS / "full-h200"
 FRONTIER_RUN, FRONTIER_CHECKS = (f"reports/frontier-h200/{name}.tar.xz" for name in ("records", "checks"))
@@ -171,6 +171,7 @@ TABLES = {
     "reports/tables/speed-of-light.md": Table(
         [FRONTIER_RUN, published.RECORDS, kept.FULL, _PRODUCTION], speed_of_light_page
     ),
+    "reports/tables/channels.md": Table([channels.RECORD], channels.page),
     "reports/tables/noisy-credit.md": Table([kept.FULL], lambda: full_run.credit_page(kept.run(kept.FULL))),
 }
 
