@@ -90,10 +90,13 @@ LOCKING_COMMANDS = {"F_SETLK": 6, "F_SETLKW": 7, "F_OFD_SETLK": 37, "F_OFD_SETLK
 READING_LOCKS = {"F_GETLK": 5, "F_OFD_GETLK": 36}
 PROCESS_OPTIONS = {"PR_SET_PDEATHSIG": 1, "PR_SCHED_CORE": 62}
 """of prctl: a signal at the end of the parent, and sharing a core's cookie with another process"""
-_OF_A_USER = {"setpriority": 2, "ioprio_set": 3}
+_OF_A_USER = {"setpriority": 2, "getpriority": 2, "ioprio_set": 3, "ioprio_get": 3}
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
 """families of sockets that a worker may open: the first alone where it has no network namespace"""
 _LIMITS = ("prlimit64", "migrate_pages", "move_pages")
+_GROUPS = ("getpgid", "getsid")
+_SOCKET_LEVEL, _SOCKET_COOKIE = 1, 57
+"""SOL_SOCKET and SO_COOKIE, which tells how many sockets others have opened"""
 _SCHEDULING = ("sched_setscheduler", "sched_setparam", "sched_setattr")
 
 _LOAD, _AND, _JUMP_EQUAL, _JUMP_NOT_BELOW, _JUMP_ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
@@ -223,7 +226,7 @@ def _argument_rules(strictness: Strictness, pid: int, *, inet: bool) -> list[tup
 def _worker_argument_rules(pid: int) -> list[tuple[str, list[_Line]]]:
     own = _own_only(0, pid)
     refused = _refused_values((*FILE_COMMANDS.values(), *READING_LOCKS.values()))
-    locks = _refused_values(LOCKING_COMMANDS.values(), 0)
+    locks, cookie = _refused_values(LOCKING_COMMANDS.values(), 0), _refused_values((_SOCKET_COOKIE,))
     asynchronous = [_Line(_JUMP_EQUAL, 0, 3, _F_SETFL), _argument(2), *_refused_bits(_O_ASYNC)]
     return [
         ("ioctl", [_argument(1), *_refused_values((*_TERMINAL_INPUT, *SIGNALLING_IOCTLS.values()))]),
@@ -233,7 +236,8 @@ def _worker_argument_rules(pid: int) -> list[tuple[str, list[_Line]]]:
         ("clone", [_argument(0), *_refused_bits(_NAMESPACES | _CLONE_PARENT), *_SIGNAL_AT_ITS_END]),
         ("unshare", [_argument(0), *_refused_bits(_NAMESPACES | _NEW_TIME)]),
         ("sched_setaffinity", [_PRETEND]),
-        *((name, own) for name in (*_LIMITS, *_SCHEDULING)),
+        *((name, own) for name in (*_LIMITS, *_SCHEDULING, *_GROUPS)),
+        ("getsockopt", [_argument(1), _Line(_JUMP_EQUAL, 0, 3, _SOCKET_LEVEL), _argument(2), *cookie]),
         *((name, [_argument(0), *_refused_values((users,)), *_own_only(1, pid)]) for name, users in _OF_A_USER.items()),
         # SIGCONT has one use: to go on where the judge has stopped a worker.
         ("kill", [_argument(1), *_refused_values((_CONTINUE,)), *own]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,6 @@ KERNEL = "class Model: ...\n"
 @pytest.fixture
 def tasks() -> dict[str, Task]:
     """Two tasks whose sources name problems of others."""
-    from dataclasses import replace
-
     task = load_task(TASKS / "triton2triton/normalization/rms_norm")
     found = {
         "torch2triton/deck/topk": "x/y at 123, benchmarks/hard/problems-h100/05_topk_bitonic/reference.py",
@@ -72,9 +71,6 @@ def test_rows_are_chosen_and_what_is_wrong_is_said(tmp_path: Path, tasks: dict[s
     write(tmp_path / "claims.json", json.dumps({"one/torch2triton/deck/topk/kernel.py": {"speedup": 2.5}}))
     (one,) = published(tmp_path, "folder", tasks, ["one/*"])
     assert one.kernel.claim.speedup == 2.5 and one.kernel.row == "one/torch2triton/deck/topk/1"
-    seen = tasks["torch2triton/deck/topk"].seen
-    usual = tuple(case.id for case in seen if not case.regime)  # nobody published other values of a size
-    assert one.kernel.cases == usual and len(usual) < len(seen)
     with pytest.raises(UsageError, match="no row fits; the first is one/"):
         published(tmp_path, "folder", tasks, ["three/*"])
     with pytest.raises(UsageError, match=r"expected one of: kernelbench\.com"):
@@ -91,6 +87,14 @@ def test_published_sizes_are_the_timed_ones_where_small_cases_are_ours(tmp_path:
     write(tmp_path / f"agent/{task.id}/kernel.py")
     found = {one.kernel.task: one.kernel.cases for one in published(tmp_path, "folder", {task.id: task})}
     assert found[task.id] == tuple(case.id for case in task.seen)
+
+
+def test_nobody_has_published_the_regimes_of_a_size(tmp_path: Path, tasks: dict[str, Task]) -> None:
+    name, task = next(iter(tasks.items()))
+    regime = replace(task.seen[-1], id=f"{task.seen[-1].id}.skewed", regime="skewed")
+    write(tmp_path / f"agent/{name}/kernel.py")
+    (one,) = published(tmp_path, "folder", {name: replace(task, seen=(*task.seen, regime))})
+    assert one.kernel.cases == tuple(case.id for case in task.seen)
 
 
 def test_a_folder_inside_of_another_checkout_has_no_commit(tmp_path: Path, tasks: dict[str, Task]) -> None:

@@ -122,7 +122,21 @@ def test_no_other_process_can_be_scheduled_or_limited(here: Machine, worker: byt
     assert all(answer(worker, here, name, pid) == errno.EPERM for pid in OTHERS)
 
 
-@pytest.mark.parametrize(("name", "everything_of_a_user"), [("setpriority", 2), ("ioprio_set", 3)])
+@pytest.mark.parametrize("name", ["getpgid", "getsid"])
+def test_no_other_process_is_told_of(here: Machine, worker: bytes, name: str) -> None:
+    assert answer(worker, here, name, 0) == answer(worker, here, name, PID) == ALLOWED
+    assert all(answer(worker, here, name, pid) == errno.EPERM for pid in OTHERS)
+
+
+def test_no_socket_says_how_many_others_were_opened(here: Machine, worker: bytes) -> None:
+    level, cookie, error = 1, 57, 4
+    assert answer(worker, here, "getsockopt", 5, level, cookie) == errno.EPERM
+    assert answer(worker, here, "getsockopt", 5, level, error) == answer(worker, here, "getsockopt", 5, 6, cookie) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "everything_of_a_user"), [("setpriority", 2), ("getpriority", 2), ("ioprio_set", 3), ("ioprio_get", 3)]
+)
 def test_no_other_process_can_be_reniced(here: Machine, worker: bytes, name: str, everything_of_a_user: int) -> None:
     assert answer(worker, here, name, 0, 0) == answer(worker, here, name, 0, PID) == ALLOWED
     assert all(answer(worker, here, name, 0, pid) == errno.EPERM for pid in OTHERS)
