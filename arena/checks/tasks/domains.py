@@ -1,4 +1,4 @@
-"""Check that cases draw the numbers that a task's inputs may hold: both signs, and magnitudes of some hundreds.
+"""Check that cases draw the numbers that a task's inputs may hold: both signs, 0, and magnitudes of some hundreds.
 
 No kernel is built. What no case holds may be computed in any way: a kernel that takes a scale for positive, or whose
 intermediate numbers overflow, passes, and one that holds bfloat16 as float16. `domain:` of an input says where it ends.
@@ -16,7 +16,7 @@ from arena.checks.tasks.soundness import Draw
 from arena.judge.selection import cpu_cases
 from arena.results.check import CheckItem
 from arena.results.messages import message
-from arena.task.definition import InputSpec, ScalarSpec, Task, arguments
+from arena.task.definition import InputSpec, ScalarSpec, Task, TensorSpec, arguments
 from arena.task.numerics.reference import Reference
 from arena.task.rules import BFLOAT16_REACH, DOMAIN_OF, DOMAIN_REACH, RuleLevel
 
@@ -36,10 +36,12 @@ class Span:
 
     low: float = math.inf
     high: float = -math.inf
+    zero: bool = False
+    """whether a number is 0"""
 
     def __or__(self, other: Span) -> Span:
         """Return what both reach together."""
-        return Span(min(self.low, other.low), max(self.high, other.high))
+        return Span(min(self.low, other.low), max(self.high, other.high), self.zero or other.zero)
 
     def covers(self, wanted: Span) -> bool:
         """Return whether it reaches as far from 0 on both sides."""
@@ -66,7 +68,14 @@ def domain_items(task: Task, reference: Reference, level: RuleLevel, generator: 
                     low_enough = min(reached.low, 0.0) <= wanted.low
                     wanting = f"{wanted.high:.3g} or more" if low_enough else f"{wanted.low:.3g} or less"
                     problem = message("check_domain_reach", name=spec.name, reached=words, wanted=wanting)
+                if not problem and not where and _may_be_zero(spec) and not reached.zero:
+                    problem = message("check_domain_reach", name=spec.name, reached=words, wanted="exactly 0")
             yield rule_item(task, level, f"{DOMAIN_OF}{spec.name}", problem, seen)
+
+
+def _may_be_zero(spec: InputSpec) -> bool:
+    """Return whether 0 is an end of the domain of an input that is only read, such as a scale: kernels divide by it."""
+    return isinstance(spec, TensorSpec) and not spec.mutable and 0.0 in spec.domain
 
 
 def _compared(spec: InputSpec, reached: Mapping[str, Span]) -> Iterator[tuple[str, Span, Span]]:
@@ -123,5 +132,11 @@ def _spans(draw: Draw) -> Iterator[tuple[str, str, Span]]:
         if values.is_floating_point() and values.itemsize > 1:
             numbers = values.double()
             finite = numbers[numbers.isfinite()]
-            span = Span(*(float(end) for end in finite.aminmax())) if finite.numel() else Span()
-            yield name, str(values.dtype).removeprefix("torch."), span
+            yield name, str(values.dtype).removeprefix("torch."), _span(finite)
+
+
+def _span(numbers: torch.Tensor) -> Span:
+    if not numbers.numel():
+        return Span()
+    low, high = (float(end) for end in numbers.aminmax())
+    return Span(low, high, bool((numbers == 0).any()))

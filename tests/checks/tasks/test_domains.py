@@ -67,13 +67,24 @@ def test_bfloat16_must_hold_what_float16_cannot(folder: Path) -> None:
 def test_half_of_a_domain_is_enough(folder: Path) -> None:
     kept = HELDOUT + FAR.replace(WIDE, "")
     for domain, outcome in (
-        ("[0, 3]", CheckOutcome.PASSED),
-        ("[0, 4]", CheckOutcome.FAILED),
+        ("[0.5, 3]", CheckOutcome.PASSED),
+        ("[0.5, 4]", CheckOutcome.FAILED),
         ("[0, .inf]", CheckOutcome.FAILED),
         ("[-0.5, 3]", CheckOutcome.FAILED),
     ):
         task = loaded(folder, TASK.replace(GAIN, f"{GAIN}, domain: {domain}"), kept)
         assert outcomes(task)["gain"] is outcome, domain
+
+
+def test_a_domain_that_ends_at_zero_has_a_case_with_zeros(folder: Path) -> None:
+    """A kernel that divides by a scale is right for all others."""
+    text = TASK.replace(GAIN, f"{GAIN}, domain: [0, 3]")
+    task = loaded(folder, text, HELDOUT + FAR.replace(WIDE, ""))
+    assert outcomes(task)["gain"] is CheckOutcome.FAILED and "draw exactly 0" in checked(task)["domain of gain"].detail
+    zeros = FAR.replace(WIDE, ", gain: {bernoulli: 0.5}")
+    assert outcomes(loaded(folder, text, HELDOUT + zeros))["gain"] is CheckOutcome.PASSED
+    away = TASK.replace(GAIN, f"{GAIN}, domain: [1.0e-9, 3]")
+    assert outcomes(loaded(folder, away, HELDOUT + FAR.replace(WIDE, "")))["gain"] is CheckOutcome.PASSED
 
 
 def test_the_ends_of_a_reach_are_those_of_what_was_drawn(folder: Path) -> None:
