@@ -42,7 +42,7 @@ _HELD: list[object] = []
 """resources that a worker keeps until it ends"""
 _BESIDE = 200
 """how many process ids below its own a worker searches for the other"""
-_NEW_NUMBERS = {"x86_64": {"ioprio_get": 252, "futex": 202}, "aarch64": {"ioprio_get": 31, "futex": 98}}
+_FUTEX = {"x86_64": 202, "aarch64": 98}
 
 
 class Counter(NamedTuple):
@@ -99,7 +99,7 @@ def _word(path: str, index: int) -> int:
 def _number(call: str) -> int:
     here = machine()
     assert here is not None
-    return here.numbers.get(call) or _NEW_NUMBERS[here.name][call]
+    return _FUTEX[here.name] if call == "futex" else here.numbers[call]
 
 
 # Counters that grow.
@@ -510,7 +510,7 @@ COUNTERS = {
     "names without a file": _cyclic(lambda: _word("/proc/sys/fs/dentry-state", 4), _miss, _SETTINGS, 2000, 4),
     "inode numbers of pipes": _cyclic(_pipe_inode, partial(_repeat, _pipe_inode), "fstat", 8192, 2),
     "inode numbers of memory files": _cyclic(_memfile_inode, partial(_repeat, _memfile_inode), "fstat", 8192, 2),
-    "cookies of sockets": _cyclic(_cookie, partial(_repeat, _cookie), "getsockopt", 16384, 2),
+    "cookies of sockets": _cyclic(_cookie, partial(_repeat, _cookie), "getsockopt", 16384, 2)._replace(wall="seccomp"),
     "idle states": _cyclic(_idle_states, _nap, "/sys/devices/system/cpu", 200, 2),
     # amounts that a living worker holds
     "threads of the machine": Counter(_scaled(_hold_threads, 4), lambda _: _word("/proc/loadavg", 4), "/proc/loadavg"),
@@ -540,10 +540,17 @@ COUNTERS = {
     # properties of the other process
     "name of another process": Counter(_name, _read_name, "/proc/PID"),
     "nice value of another process": Counter(
-        lambda _, number: os.nice(number), lambda _: os.getpriority(os.PRIO_PROCESS, _other()), "getpriority"
+        lambda _, number: os.nice(number),
+        lambda _: os.getpriority(os.PRIO_PROCESS, _other()),
+        "getpriority",
+        wall="seccomp",
     ),
     "disk priority of another process": Counter(
-        _set_ioprio, lambda _: _checked(_LIBC.syscall(_number("ioprio_get"), 1, _other())), "ioprio_get", 8
+        _set_ioprio,
+        lambda _: _checked(_LIBC.syscall(_number("ioprio_get"), 1, _other())),
+        "ioprio_get",
+        8,
+        wall="seccomp",
     ),
     "processor time of another process": Counter(_work, _clock_of_other, "clock_gettime", 4),
     # time
