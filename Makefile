@@ -39,9 +39,10 @@ external: $(STAMP)
 external-quick: $(STAMP)
 	$(BIN)/pytest -v -n 2 -m external -k "end_to_end and (mcp or openreward)" tests/test_external.py
 
-# Check, on the CPU platform, the tasks that have changed or whose judge has; the mutants of kernels take longer and can be resumed.
+# Check, on the CPU platform, the tasks and the shipped faults that have changed or whose judge has; the mutants of kernels take longer and can be resumed.
 corpus: $(STAMP)
 	$(BIN)/python tools/corpus.py
+	$(BIN)/python -m tests.verdicts_kept
 
 mutants: $(STAMP)
 	$(BIN)/arena tasks check --mutants --resume

@@ -12,6 +12,7 @@ from arena.task.corpus.task_folder import TASKS
 HERE = Path(__file__).parent
 # What an attacker knows who has read the code: where things lie that are no business of a candidate's.
 _PLACES = {"@TASKS@": TASKS, "@ARENA@": Path(arena.__file__).parent, "@CACHE@": default_cache_root()}
+CORPORA = (TASKS, *sorted(TASKS.parent.glob("corpora/*")))
 TASK_OF = {"rms_norm": "triton2triton/normalization/rms_norm", "softmax": "hip2hip/modules/softmax"}
 
 
@@ -35,3 +36,10 @@ def assembled(path: Path, folder: Path) -> Path:
 def name(path: Path) -> str:
     """For test ids."""
     return f"{path.parent.name}-{path.stem}"
+
+
+def task_of(path: Path) -> Path:
+    """The task that a candidate is for: the folder's name is that of one task for Triton, or of HIP's own two."""
+    language = "*2triton" if path.suffix == ".py" else "hip2hip"
+    (found,) = (task for corpus in CORPORA for task in corpus.glob(f"{language}/*/{path.parent.name}"))
+    return found

@@ -119,7 +119,7 @@ RULES = (
         f"{DOMAIN_OF}INPUT",
         RuleLevel.STRICT,
         f"small cases draw numbers beyond ±{DOMAIN_REACH:g}, in bfloat16 ±{BFLOAT16_REACH:.0f}, or half of their"
-        " `domain`; a scalar has both signs",
+        " `domain`, and 0 where it ends there; a scalar has both signs",
     ),
 )
 _LEVELS = {rule.name: rule.level for rule in RULES}

@@ -4,6 +4,7 @@ A file of `tests/shipped_faults/<task>/` is a whole candidate. It begins: `expec
 Those of `tests/honest_styles/<task>/` must pass.
 
 With `ARENA_REPEATS=20` every fault is judged twenty times, after the first time on the case that rejected it.
+A slow one that `tests.verdicts_kept` knows, with the judge as it is, is not judged again.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from arena.results.effort import Effort
 from arena.results.outcome import outcome_of
 from arena.results.record import Evaluation
 from arena.results.verdict import Status
-from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.corpus.task_folder import load_task
 from arena.task.definition import Case, arguments
 from arena.task.options import Options
-from tests.candidates import candidates, name
+from tests.candidates import candidates, name, task_of
+from tests.verdicts_kept import is_kept
 
 _HEADER = re.compile(r'(?:// |""")expect: (?P<statuses>\w+(?: or \w+)*)(?: in (?P<case>[\w-]+))?\. \S')
 _QUICK = {
@@ -42,18 +44,10 @@ _QUICK = {
     "kda_gate-offset_of_32_bits",
 }
 """what no other test would find; the others are slow"""
-CORPORA = (TASKS, *sorted(TASKS.parent.glob("corpora/*")))
 REPEATS = int(os.environ.get("ARENA_REPEATS", "1"))
 """how often each fault is judged; more than once: first with all cases, whatever its file names"""
 OPTIONS = Options(effort=Effort.CORRECTNESS, seeds=3, call_timeout_s=60.0, max_work=1e7)
 _MOST_WORK = 1e6
-
-
-def task_of(path: Path) -> Path:
-    """The task that a candidate is for: the folder's name is that of one task for Triton, or of HIP's own two."""
-    language = "*2triton" if path.suffix == ".py" else "hip2hip"
-    (found,) = (task for corpus in CORPORA for task in corpus.glob(f"{language}/*/{path.parent.name}"))
-    return found
 
 
 def of_one_dtype(task: Path) -> Options:
@@ -95,6 +89,12 @@ def last_word(evaluation: Evaluation) -> tuple[Status, str]:
     return evaluation.verdicts[-1].status, evaluation.verdicts[-1].detail
 
 
+def judge_unless_kept(path: Path) -> None:
+    """Skip a slow candidate whose verdict is known."""
+    if REPEATS == 1 and name(path) not in _QUICK and is_kept(path):
+        pytest.skip("judged before, and neither the candidate nor its task nor the judge has changed")
+
+
 def parameters(corpus: str) -> list[object]:
     """Every candidate of a corpus; those that are not of `_QUICK` are slow."""
     return [
@@ -105,6 +105,7 @@ def parameters(corpus: str) -> list[object]:
 
 @pytest.mark.parametrize("path", parameters("honest_styles"))
 def test_an_honest_style_is_accepted(cpu_judge: JudgeClient, path: Path) -> None:
+    judge_unless_kept(path)
     task = task_of(path)
     status, why = last_word(cpu_judge.evaluate(task, path, of_one_dtype(task)))
     assert status is Status.PASSED, why
@@ -112,6 +113,7 @@ def test_an_honest_style_is_accepted(cpu_judge: JudgeClient, path: Path) -> None
 
 @pytest.mark.parametrize("path", parameters("shipped_faults"))
 def test_a_fault_is_rejected(cpu_judge: JudgeClient, path: Path) -> None:
+    judge_unless_kept(path)
     header = _HEADER.match(path.read_text(encoding="utf-8"))
     assert header is not None, "a fault begins with the status that is expected"
     wanted = tuple(Status(status) for status in header["statuses"].split(" or "))

@@ -15,7 +15,7 @@ from arena.checks.tasks.arithmetic import arithmetic_item
 from arena.checks.tasks.conditioning import conditioning_item
 from arena.checks.tasks.domains import domain_items, holds_usual_numbers
 from arena.checks.tasks.self_timing import SelfTiming
-from arena.checks.tasks.soundness import Draw, by_work, check_definition, unless_declared
+from arena.checks.tasks.soundness import Draw, by_work, check_definition, generator_for, unless_declared
 from arena.checks.tasks.stability import stability_items
 from arena.checks.tasks.unread import unread_item
 from arena.checks.tasks.work import work_items
@@ -23,7 +23,6 @@ from arena.errors import FileError
 from arena.judge.compile.cross_compile import Limit
 from arena.judge.compile.stage import build_program
 from arena.judge.correctness.conditioning import MARGIN
-from arena.judge.correctness.inputs import secret_generator
 from arena.judge.correctness.launches import check_launches
 from arena.judge.correctness.machine_code import executed
 from arena.judge.correctness.verify import OutputCheck
@@ -107,7 +106,7 @@ class TaskChecker:
 
     def _items(self) -> Iterator[CheckItem]:
         # On the CPU, whatever is checked: an index that an exchanged input puts out of range ends a GPU context.
-        generator = secret_generator("cpu")
+        generator = generator_for(self._task)
         small = self._small_cases()
         reference = Reference(self._task.reference_path)
         definition = list(check_definition(self._task, reference, small, generator))

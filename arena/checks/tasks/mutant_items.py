@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from arena.checks.tasks.mutation import Report, mutants_item, try_mutants
 from arena.checks.tasks.omissions import omissions_item, try_omissions
-from arena.judge.correctness.inputs import secret_generator
+from arena.checks.tasks.soundness import generator_for
 from arena.judge.evaluate import JudgeContext
 from arena.results.check import CheckItem, MutantFate
 from arena.task.definition import Case, Task
@@ -21,5 +21,5 @@ def check_mutants(
 ) -> tuple[list[CheckItem], tuple[MutantFate, ...]]:
     """Return an item for mutants of the kernel and one for omissions of inputs, and the fates of both."""
     fates = try_mutants(task, cases, reference, context, most, report)
-    omissions = try_omissions(task, reference, secret_generator("cpu"), report)
+    omissions = try_omissions(task, reference, generator_for(task), report)
     return [mutants_item(task, fates), omissions_item(omissions)], fates + omissions

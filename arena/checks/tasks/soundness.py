@@ -45,6 +45,16 @@ def by_work(task: Task, cases: Sequence[Case]) -> list[Case]:
     return sorted(telling, key=lambda case: emulation_work(arguments(task, case)))
 
 
+def generator_for(task: Task) -> torch.Generator:
+    """Return what draws the inputs of a check of the definition: the same for the same files, so that a verdict stays.
+
+    No kernel sees them, so that nobody need be kept from guessing them.
+    """
+    import torch
+
+    return torch.Generator("cpu").manual_seed(int(task.content_hash[:16], 16))
+
+
 @dataclass(frozen=True)
 class Draw:
     """One case with one set of inputs, and the reference's answers in the outputs' own dtypes."""

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from arena.checks.tasks.soundness import check_definition
+from arena.checks.tasks import arithmetic
+from arena.checks.tasks.soundness import Draw, check_definition, generator_for
 from arena.results.check import CheckOutcome
 from arena.task.corpus.task_folder import load_task
+from arena.task.definition import arguments
 from arena.task.numerics.reference import Reference
 from tests.task.corpus.folders import TASK, write_task
 
@@ -88,3 +90,37 @@ def test_rows_that_are_said_to_be_independent_are(tmp_path: Path, result: str, o
     items = check_definition(task, Reference(task.reference_path), task.seen[1:3], torch.Generator().manual_seed(0))
     (item,) = (item for item in items if item.name == "independent")
     assert item.outcome is outcome
+
+
+def test_the_same_files_are_checked_on_the_same_draws(tmp_path: Path) -> None:
+    """A check that passed today passes tomorrow; another case draws anew."""
+    folder = write_task(tmp_path)
+    task, again = load_task(folder), load_task(folder)
+    reference, worked_out = Reference(task.reference_path), arguments(task, task.seen[1])
+    first, second = (Draw.of(reference, worked_out, generator_for(one)) for one in (task, again))
+    assert all(torch.equal(first.inputs[name], second.inputs[name]) for name in first.inputs)
+    with (folder / "seen.yaml").open("a", encoding="utf-8") as file:
+        file.write("# another\n")
+    other = Draw.of(reference, worked_out, generator_for(load_task(folder)))
+    assert not torch.equal(first.inputs["x"], other.inputs["x"])
+
+
+@pytest.mark.parametrize(("shown_by", "outcome"), [(9, CheckOutcome.PASSED), (10**6, CheckOutcome.FAILED)])
+def test_a_shorter_arithmetic_that_rarely_shows_gets_more_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown_by: int, outcome: CheckOutcome
+) -> None:
+    """Of outputs that few terms decide, one set in ten may be as good in half the digits."""
+    task = load_task(write_task(tmp_path))
+    reference = Reference(task.reference_path)
+    asked = dict.fromkeys(("float32", "tf32"), 0)
+
+    def error(draw: Draw, number_format: str, *, everywhere: bool = False) -> float:
+        asked[number_format] += 1
+        return 0.4 if number_format == "float32" else 2.0 if asked["tf32"] == 2 * shown_by else 0.9
+
+    monkeypatch.setattr(arithmetic, "_error", error)
+    draw = Draw.of(reference, arguments(task, task.seen[0]), generator_for(task))
+    item = arithmetic.arithmetic_item([draw], generator_for(task))
+    assert item is not None
+    assert item.outcome is outcome
+    assert asked["float32"] == 4
