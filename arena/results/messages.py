@@ -1018,9 +1018,9 @@ MESSAGES: dict[str, Message] = {
         (),
         "an unstable form is accepted",
         "no case makes `{words}` wrong by {least:g} times the tolerance in each draw; it reached {reached}",
-        "The reference computed an operation in this form, in float32, and its outputs were close to the right ones. "
-        "A kernel that overflows or cancels for other values would be accepted.",
-        "give a case `fills` that reach it",
+        "The reference computed an operation in this form, and its outputs were close to the right ones. "
+        "A kernel that overflows, cancels or loses digits in other cases would be accepted.",
+        "add a case that reaches it, by `fills` or sizes",
     ),
     "check_exception_unneeded": Message(
         MessageSection.CHECK,

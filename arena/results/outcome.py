@@ -10,6 +10,14 @@ from arena.results.verdict import CORRECT, Status
 CALIBRATION = ("expert", "noop")
 """the agents that hand in files of the corpus, by the names that they have in records of older versions"""
 _UNJUDGED = (Status.NOT_RUN, Status.HARNESS_ERROR)
+_WRONG = (
+    Status.WRONG_RESULT,
+    Status.NONDETERMINISTIC,
+    Status.INPUT_MUTATED,
+    Status.OUT_OF_BOUNDS,
+    Status.WAVE_SIZE_DEPENDENT,
+)
+"""what the reference shows to be wrong, whatever the baseline did"""
 _RIGHT_BUT_INVALID = (Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
 
 
@@ -128,13 +136,14 @@ def heldout_outcome(result: CaseResult, ran: bool) -> HeldoutOutcome | None:
 def _generalized(evaluation: Evaluation) -> Outcome:
     """Return the outcome of a candidate that passed every gate, by its held-out cases.
 
-    A case that the baseline fails too says nothing of the candidate; where all are such, there is no verdict.
+    Where the baseline fails too, a candidate that is wrong is wrong: a PyTorch function in float16 may overflow. A
+    timeout or another failure there says nothing of the candidate; where all cases are such, there is no verdict.
     """
     cases = evaluation.split(Split.HELDOUT)
     if not cases:
         return Outcome.SEEN_ONLY
     ran = heldout_ran(evaluation)
     found = {heldout_outcome(case, ran) for case in cases}
-    if HeldoutOutcome.REGRESSION in found:
+    if HeldoutOutcome.REGRESSION in found or any(case.candidate in _WRONG for case in cases):
         return Outcome.OVERFIT
     return Outcome.SOLVED if None not in found and found != {HeldoutOutcome.BOTH_FAIL} else Outcome.NO_VERDICT

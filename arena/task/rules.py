@@ -42,7 +42,7 @@ UNSTABLE = "unstable "
 """begins the name of an item for an unstable form"""
 UNSTABLE_FORMS = (
     "softmax", "logsumexp", "softplus", "sigmoid", "tanh", "difference", "variance", "square", "cumprod", "expm1",
-    "log1p",
+    "log1p", "accumulate",
 )  # fmt: skip
 """`arena/task/numerics/unstable_forms.py` says what each is"""
 DOMAIN_OF, DOMAIN_REACH = "domain of ", 256.0
@@ -113,7 +113,8 @@ RULES = (
     TaskRule(
         "unstable FORM",
         RuleLevel.STRICT,
-        "a small case makes each [unstable form](#unstable-forms) of an operation wrong by 10 times the tolerance",
+        "a small case makes each [unstable form](#unstable-forms) of an operation wrong by 10 times the tolerance,"
+        " `accumulate` by 4",
     ),
     TaskRule(
         f"{DOMAIN_OF}INPUT",

@@ -13,6 +13,7 @@ from arena.results.verdict import Status
 from tests.reports import builders as b
 
 WRONG = b.heldout("h2", None, candidate=Status.WRONG_RESULT)
+BOTH_WRONG = b.heldout("h4", None, baseline=Status.WRONG_RESULT, candidate=Status.WRONG_RESULT)
 BOTH_FAIL = b.heldout("h3", None, baseline=Status.OUT_OF_MEMORY, candidate=Status.OUT_OF_MEMORY)
 BROKEN = b.heldout("h4", None, candidate=Status.HARNESS_ERROR)
 UNTRIED = b.heldout("h5", None, baseline=Status.NOT_RUN, candidate=Status.NOT_RUN)
@@ -28,6 +29,8 @@ UNTRIED = b.heldout("h5", None, baseline=Status.NOT_RUN, candidate=Status.NOT_RU
         (Status.PASSED, [BROKEN, WRONG], Outcome.OVERFIT),
         (Status.PASSED, [b.heldout(), BOTH_FAIL], Outcome.SOLVED),
         (Status.PASSED, [BOTH_FAIL], Outcome.NO_VERDICT),
+        (Status.PASSED, [b.heldout(), BOTH_WRONG], Outcome.OVERFIT),
+        (Status.PASSED, [BOTH_WRONG], Outcome.OVERFIT),
         (Status.PASSED, [b.heldout(), BROKEN], Outcome.NO_VERDICT),
         (Status.PASSED, [UNTRIED], Outcome.NO_VERDICT),
         (Status.TIMING_MISMATCH, [UNTRIED], Outcome.NOT_CREDITED),

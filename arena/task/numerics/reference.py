@@ -151,9 +151,9 @@ class Reference:
 
         from arena.task.numerics.unstable_forms import UnstableMode
 
-        float16 = any(tensor.dtype == torch.float16 for tensor in inputs.values())
+        halves = [tensor.dtype for tensor in inputs.values() if tensor.dtype in (torch.float16, torch.bfloat16)]
         given = {name: _widen(tensor, arguments.task.precision) for name, tensor in inputs.items()}
-        with UnstableMode(str(self._path), chosen, float16=float16) as mode:
+        with UnstableMode(str(self._path), chosen, halves) as mode:
             return self._results(arguments, given), mode
 
     def make_inputs(self, arguments: Arguments, generator: torch.Generator, count: int) -> dict[str, torch.Tensor]:

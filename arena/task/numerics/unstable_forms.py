@@ -37,6 +37,7 @@ WORDS = {
     "cumprod": "exp(cumsum(log(x)))",
     "expm1": "exp(x) - 1",
     "log1p": "log(1 + x)",
+    "accumulate": "sums of products kept in 16 bits",
 }
 """each form, as the text of a message"""
 
@@ -120,6 +121,16 @@ def _cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor
     return x.log().cumsum(dim).exp()
 
 
+def _product(x: Tensor, y: Tensor, half: torch.dtype) -> Tensor:
+    """X @ y whose sum is rounded after each step of a matrix instruction."""
+    parts = zip(_single(x).split(_STEP, -1), _single(y).split(_STEP, -2 if y.ndim > 1 else 0), strict=True)
+    total: Tensor | float = 0.0
+    for left, right in parts:
+        total = _single((total + left @ right).to(half))
+    assert isinstance(total, Tensor)
+    return total
+
+
 _FORMS: dict[str, tuple[str, Callable[..., Any]]] = {
     "_softmax": ("softmax", _softmax),
     "_log_softmax": ("logsumexp", _log_softmax),
@@ -148,6 +159,10 @@ _MOVED = frozenset(
 _MASKED = frozenset({"tril", "triu", "masked_fill", "where", "clamp", "clamp_min", "clamp_max", "minimum"})
 """operators whose result has the elements of one of their arguments, or others in their place"""
 _CLOSE = 1e-3
+_PRODUCTS = {"mm": 0, "bmm": 0, "mv": 0, "dot": 0, "addmm": 1, "baddbmm": 1, "addmv": 1}
+"""operators that multiply matrices, with the place of the first factor; one before it is added"""
+_STEP, _LONG = 16, 256
+"""terms that a matrix instruction adds at once, and beyond which a sum is long: each step rounds it once more"""
 
 
 class _Difference(NamedTuple):
@@ -165,12 +180,13 @@ class UnstableMode(UncompiledMode):  # type: ignore[no-untyped-call]
     Args:
         path: The reference's file.
         chosen: The operation; None leaves all as they are.
-        float16: Whether some input is of that dtype, so that a kernel could square in it.
+        halves: The dtypes of 16 bits among the inputs, in which a kernel could square or add.
     """
 
-    def __init__(self, path: str, chosen: UnstableForm | None, *, float16: bool) -> None:
+    def __init__(self, path: str, chosen: UnstableForm | None, halves: Sequence[torch.dtype]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._path, self._chosen, self._float16 = path, chosen, float16
+        self._path, self._chosen, self._halves = path, chosen, halves
+        self._float16 = torch.float16 in halves
         self._differences: dict[int, _Difference] = {}
         self._means: dict[int, Tensor] = {}
         self._squares: dict[int, tuple[Tensor, Tensor]] = {}
@@ -198,6 +214,8 @@ class UnstableMode(UncompiledMode):  # type: ignore[no-untyped-call]
         if name in _FORMS and not (name == "gelu" and kwargs.get("approximate", "none") != "tanh"):
             form, compute = _FORMS[name]
             return self._replace(form, lambda: compute(*map(_single, args), **kwargs), first.dtype)
+        if name in _PRODUCTS:
+            return self._short_sums(_PRODUCTS[name], args, kwargs)
         difference = self._differences.get(id(first))
         if name in ("exp", "exp2") and difference is not None:
             return self._replace("difference", partial(_split, first, difference, name), first.dtype)
@@ -206,6 +224,17 @@ class UnstableMode(UncompiledMode):  # type: ignore[no-untyped-call]
         if name == "linalg_vector_norm" and self._float16 and (args[1:] or (2,))[0] == 2:
             return self._replace("square", lambda: _norm_of_squares(*args, **kwargs), first.dtype)
         return None
+
+    def _short_sums(self, place: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return a product in the chosen form; None where this is another operation, or its sums are not long.
+
+        Means with weights, as of attention, are left as they are: their sums hardly grow.
+        """
+        left, right = args[place : place + 2]
+        if kwargs or not self._halves or left.shape[-1] <= _LONG or not (_has_signs(left) and _has_signs(right)):
+            return None
+        added = _single(args[0]) if place else 0.0
+        return self._replace("accumulate", lambda: added + _product(left, right, self._halves[0]), left.dtype)
 
     def _sum_of_squares(self, compute: Callable[..., Tensor], root: Tensor, args: Sequence[Any]) -> Any:
         """Return a sum or mean of squares in the chosen form; None where this is another operation."""
@@ -273,6 +302,10 @@ class UnstableMode(UncompiledMode):  # type: ignore[no-untyped-call]
         else:
             left, right = (func(*args[:place], side, *args[place + 1 :], **kwargs) for side in known[1:3])
         self._differences[id(result)] = _Difference(result, left, right, known.of_mean and name in _MOVED)
+
+
+def _has_signs(x: Tensor) -> bool:
+    return bool((x < 0).any())
 
 
 def _is_square(name: str, args: Sequence[Any]) -> bool:

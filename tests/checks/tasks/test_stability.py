@@ -25,6 +25,9 @@ LAYER_NORM = "torch.nn.functional.layer_norm(x, x.shape[-1:])"
 DEVIATION = (
     "(x - x.mean(-1, keepdim=True)) * ((x - x.mean(-1, keepdim=True)).square().mean(-1, keepdim=True) + 1).rsqrt()"
 )
+PRODUCT = "x * (x @ offset)[:, None]"
+LONG = "- {{kind: structure, M: {rows}, N: {terms}, dtype: float16}}\n"
+HALVES = [torch.float16]
 RMS = "x * (x.square().mean(-1, keepdim=True) + 1).rsqrt()"
 
 
@@ -62,11 +65,23 @@ def test_a_case_that_reaches_the_form_is_asked_for_and_found(write: Write, body:
     root = write(files(body))
     found = checked(root)[f"unstable {form}"]
     assert found.outcome is CheckOutcome.FAILED
-    assert WORDS[form] in found.detail and "line 5: " in found.detail and "give a case `fills`" in found.detail
+    assert WORDS[form] in found.detail and "line 5: " in found.detail and "add a case" in found.detail
     (root / "triton2triton/suite/affine/heldout.yaml").write_text(HELDOUT + case, encoding="utf-8")
     found = checked(root)[f"unstable {form}"]
     assert found.outcome is CheckOutcome.PASSED, found.detail
     assert "in heldout-06" in found.detail
+
+
+def test_sums_that_are_long_enough_reject_those_in_16_bits(write: Write) -> None:
+    root = write(files(PRODUCT))
+    assert checked(root) == {}, "no case of 16 bits has long sums"
+    cases = root / "triton2triton/suite/affine/heldout.yaml"
+    few = HELDOUT + LONG.format(rows=1, terms=272)
+    cases.write_text(few, encoding="utf-8")
+    assert checked(root)["unstable accumulate"].outcome is CheckOutcome.FAILED
+    cases.write_text(few + LONG.format(rows=33, terms=4096), encoding="utf-8")
+    found = checked(root)["unstable accumulate"]
+    assert found.outcome is CheckOutcome.PASSED, found.detail
 
 
 def test_a_clamp_hides_the_form(write: Write) -> None:
@@ -132,10 +147,10 @@ def test_a_square_that_is_not_summed_has_no_other_form(write: Write) -> None:
 def test_a_form_is_the_same_function_where_nothing_overflows(form: str, compute: object) -> None:
     assert callable(compute)
     x = torch.randn(7, 9, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    with UnstableMode(__file__, None, float16=True) as mode:
+    with UnstableMode(__file__, None, HALVES) as mode:
         right = compute(x)
     chosen = next(one for one in mode.found if one.form == form)
-    with UnstableMode(__file__, chosen, float16=True):
+    with UnstableMode(__file__, chosen, HALVES):
         found = compute(x)
     assert found.dtype == right.dtype
     assert not torch.equal(found, right)
@@ -144,3 +159,35 @@ def test_a_form_is_the_same_function_where_nothing_overflows(form: str, compute:
 
 def test_every_form_has_words_and_a_name_for_exceptions() -> None:
     assert set(WORDS) == set(UNSTABLE_FORMS)
+
+
+LONG_SUMS = torch.randn(6, 512, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x: x @ x.mT,
+        lambda x: x @ x[0],
+        lambda x: torch.einsum("mk,nk->mn", x, x),
+        lambda x: torch.bmm(x[None], x.mT[None]),
+        lambda x: torch.addmm(x[:, :6], x, x.mT),
+        lambda x: torch.nn.functional.linear(x, x, x[0, :6]),
+    ],
+)
+def test_a_long_sum_of_products_is_rounded_at_each_step(compute: object) -> None:
+    assert callable(compute)
+    with UnstableMode(__file__, None, HALVES) as mode:
+        right = compute(LONG_SUMS)
+    (chosen,) = mode.found
+    assert chosen.form == "accumulate"
+    with UnstableMode(__file__, chosen, HALVES):
+        error = (compute(LONG_SUMS) - right).abs().max()
+    assert 1e-3 < error < 2
+
+
+@pytest.mark.parametrize(("terms", "halves"), [(256, HALVES), (512, [])])
+def test_a_short_sum_or_one_of_other_formats_has_no_such_form(terms: int, halves: list[torch.dtype]) -> None:
+    with UnstableMode(__file__, None, halves) as mode:
+        LONG_SUMS[:, :terms] @ LONG_SUMS[:, :terms].mT
+    assert not mode.found
