@@ -74,8 +74,11 @@ def domain_items(task: Task, reference: Reference, level: RuleLevel, generator: 
 
 
 def _may_be_zero(spec: InputSpec) -> bool:
-    """Return whether 0 is an end of the domain of an input that is only read, such as a scale: kernels divide by it."""
-    return isinstance(spec, TensorSpec) and not spec.mutable and 0.0 in spec.domain
+    """Return whether 0 is an end of the domain of an input that is only read, such as a scale: kernels divide by it.
+
+    A scalar of 0 is taken for one that is not given.
+    """
+    return 0.0 in spec.domain and not (isinstance(spec, TensorSpec) and spec.mutable)
 
 
 def _compared(spec: InputSpec, reached: Mapping[str, Span]) -> Iterator[tuple[str, Span, Span]]:
@@ -105,7 +108,7 @@ def find_reach(task: Task, reference: Reference, generator: torch.Generator) -> 
     for spec in task.inputs:
         if isinstance(spec, ScalarSpec) and spec.dtype == "float32":
             set_to = [float(case.values.get(spec.name, spec.value)) for case in cases]
-            found[spec.name] = {spec.dtype: Span(min(set_to), max(set_to)) if set_to else Span()}
+            found[spec.name] = {spec.dtype: Span(min(set_to), max(set_to), 0.0 in set_to) if set_to else Span()}
     for case in cases:
         for _ in range(_DRAWS):
             draw = Draw.of(reference, arguments(task, case), generator)

@@ -31,6 +31,7 @@ _FILLS = {
     "normal_rows": "normal, each row with its own standard deviation, log-uniform in [{low}, {high}]",
     "sparse": "normal with probability {value}, else 0",
     "equal_rows": "one normal number a row, mean {mean}, standard deviation {std}, in all of its places",
+    "peaks": "normal, mean 0, standard deviation {std}, and {mean} more at one random place of each row",
     "uniform": "uniform in [{low}, {high})",
     "integers": "random integers in [{low}, {high})",
     "bernoulli": "true with probability {value}",

@@ -32,7 +32,7 @@ from arena.task.expression import Expression, ExpressionError
 from arena.task.fp8 import FP8
 from arena.task.rules import LONGEST_NAME
 
-_MEAN_AND_STD = ("normal", "normal_even", "equal_rows")
+_MEAN_AND_STD = ("normal", "normal_even", "equal_rows", "peaks")
 _CODES = frozenset({"int8", "uint8", "int16", "int32", FP8, "float8_e4m3fn", "float8_e5m2"})
 _Places = list[tuple[list[str | int], Expression]]
 

@@ -163,6 +163,16 @@ def _equal_rows(values: Values, tensor: Tensor, count: int, generator: torch.Gen
     return rows.expand(count, *tensor.shape).contiguous()
 
 
+def _peaks(values: Values, tensor: Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
+    """Small normal numbers, over which one number of each row towers: all others together may weigh as much."""
+    import torch
+
+    rows = torch.empty((count, *tensor.shape), device=generator.device)
+    _independent(rows, generator, 0.0, values["std"])
+    peak = torch.randint(0, tensor.shape[-1], (*rows.shape[:-1], 1), generator=generator, device=generator.device)
+    return rows.scatter_add_(-1, peak, torch.full_like(peak, values["mean"], dtype=rows.dtype))
+
+
 def _permutation(_: Values, tensor: Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
     """A permutation of 0 … n-1 along the last dimension."""
     return _rand(count, tensor.shape, generator).argsort(dim=-1)
@@ -220,6 +230,7 @@ _EACH = {
 _FILLS: dict[str, Callable[[Values, Tensor, int, torch.Generator], torch.Tensor]] = {
     "constant": _constant,
     "equal_rows": _equal_rows,
+    "peaks": _peaks,
     "permutation": _permutation,
     "one_hot": _one_hot,
     "offsets": _offsets,

@@ -38,6 +38,7 @@ ALL = [
     (fill("normal", mean="3", std="0.1"), (64,), "float8_e4m3fn"),
     (fill("sparse", value="0.2"), (9, 30), "bfloat16"),
     (fill("equal_rows", mean="0", std="3"), (9, 30), "float16"),
+    (fill("peaks", mean="9", std="1"), (9, 30), "float16"),
     (fill("uniform", low="-1", high="M"), (5, 64), "float16"),
     (fill("integers", low="-M", high="M"), (200,), "int8"),
     (fill("bernoulli", value="0.5"), (200,), "bool"),
@@ -95,6 +96,14 @@ def test_sparse_inputs_are_zero_but_for_a_share_of_normal_numbers(dtype: str) ->
     values = drawn(fill("sparse", value="1 / M"), (40, 100), dtype).double()
     assert 0.07 < (values != 0).double().mean() < 0.1
     assert abs(values[values != 0].std().item() - 1) < 0.05
+
+
+def test_each_row_of_peaks_has_one_at_a_random_place() -> None:
+    values = drawn(fill("peaks", mean="50", std="1"), (500, 7), "float32")
+    peaks = values > 25
+    assert (peaks.sum(-1) == 1).all()
+    assert 20 < peaks.sum(dim=tuple(range(peaks.ndim - 1))).min()
+    assert abs(float(values[~peaks].mean())) < 0.2 and abs(float(values[peaks].mean()) - 50) < 0.2
 
 
 def test_each_row_of_equal_rows_has_a_number_of_its_own() -> None:
