@@ -101,8 +101,15 @@ def test_a_scalar_must_have_both_signs(folder: Path) -> None:
     negative = CASE.format(more="factor: -0.5")
     assert outcomes(loaded(folder, SCALED, HELDOUT, REFERENCE))["factor"] is CheckOutcome.FAILED
     assert outcomes(loaded(folder, SCALED, HELDOUT + negative, REFERENCE))["factor"] is CheckOutcome.PASSED
-    positive = SCALED.replace("value: 1.0", "value: 1.0, domain: [0, .inf]")
+    positive = SCALED.replace("value: 1.0", "value: 1.0, domain: [0.5, .inf]")
     assert outcomes(loaded(folder, positive, HELDOUT, REFERENCE))["factor"] is CheckOutcome.PASSED
+
+
+def test_a_scalar_whose_domain_ends_at_0_must_be_0_somewhere(folder: Path) -> None:
+    """A kernel may take 0 for a scalar that is not given."""
+    task, zero = SCALED.replace("value: 1.0", "value: 1.0, domain: [0, .inf]"), CASE.format(more="factor: 0.0")
+    assert outcomes(loaded(folder, task, HELDOUT, REFERENCE))["factor"] is CheckOutcome.FAILED
+    assert outcomes(loaded(folder, task, HELDOUT + zero, REFERENCE))["factor"] is CheckOutcome.PASSED
 
 
 def test_a_reason_is_taken_and_other_corpora_are_not_held_to_it(folder: Path) -> None:
