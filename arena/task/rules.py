@@ -114,7 +114,7 @@ RULES = (
         "unstable FORM",
         RuleLevel.STRICT,
         "a small case makes each [unstable form](#unstable-forms) of an operation wrong by 10 times the tolerance,"
-        " `accumulate` by 2",
+        " `accumulate` by 1.2",
     ),
     TaskRule(
         f"{DOMAIN_OF}INPUT",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LEAST_ERROR = 10.0
 """times the tolerance: what is wrong by less may be right on another GPU, with another order of sums"""
-_LEAST_OF = {"accumulate": 2.0}
+_LEAST_OF = {"accumulate": 1.2}
 """where the form differs by rounding alone, which many terms make certain"""
 _SMALL_WORK = 3e5
 _DRAWS = 3
