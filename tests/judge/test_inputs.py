@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from arena.judge.correctness import buffers, inputs
-from arena.judge.correctness.inputs import draw_inputs, draw_secret, secret_generator
+from arena.judge.correctness.inputs import draw_inputs, draw_secret, secret_draws, secret_generator
 from arena.judge.correctness.stage import CorrectnessCheck
 from arena.judge.correctness.verify import GOOD
 from arena.judge.performance.stage import PerformanceCheck
@@ -204,3 +204,10 @@ def test_inputs_that_a_task_builds_are_asked_for_a_few_sets_at_a_time(
     assert max(asked) == most and sum(asked) == 5
     assert {values.shape[0] for values in drawn_sets.values()} == {5}
     assert len({tuple(row.flatten().tolist()) for row in drawn_sets["logits"]}) == 5, "each set is drawn, none twice"
+
+
+def test_draws_are_secret_but_for_those_of_a_given_source() -> None:
+    """`arena tasks check`, where nobody guesses, has the same verdict again."""
+    assert secret_draws(2) != secret_draws(2)
+    assert secret_draws(4, random.Random("a task")) == secret_draws(4, random.Random("a task"))
+    assert secret_draws(1, random.Random("a task")) != secret_draws(1, random.Random("another"))

@@ -6,6 +6,7 @@ The kernel is the task's own, or, where the task type has none, that of the task
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -187,7 +188,7 @@ class TaskChecker:
 
         def run(case: Case, worker_programs: Sequence[WorkerProgram]) -> tuple[str, OutputCheck]:
             worked_out = arguments(self._task, case)
-            draws = self._correctness.draws(worked_out)
+            draws = self._correctness.draws(worked_out, random.Random(f"{self._task.content_hash} {case.id}"))
             finding, *others = [self._correctness.run(one, worked_out, draws) for one in worker_programs]
             return case.id, at_both_wave_sizes(finding, others[0]) if others else finding
 

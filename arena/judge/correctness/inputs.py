@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import secrets
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -83,19 +84,22 @@ class SecretDraw:
         return secret_generator("cpu", lambda count: self.rows[:count])
 
 
-def secret_draws(count: int) -> tuple[SecretDraw, ...]:
-    """Return so many draws: blocks ascend, then descend, then are shuffled; a single draw has them descend."""
-    orders = [ASCENDING, DESCENDING, *(_shuffle() for _ in range(count))] if count > 1 else [DESCENDING]
-    return tuple(SecretDraw(_state(), _state(), _state(), order, _shuffle()) for order in orders[:count])
+def secret_draws(count: int, source: random.Random | None = None) -> tuple[SecretDraw, ...]:
+    """Return so many draws: blocks ascend, then descend, then are shuffled; a single draw has them descend.
 
+    `source`: what to draw from where nothing has to be secret, so that the draws are the same again.
+    """
+    chance = source or random.SystemRandom()
 
-def _state() -> bytes:
-    return secrets.token_bytes(4 * _TWISTER_WORDS)
+    def state() -> bytes:
+        return chance.randbytes(4 * _TWISTER_WORDS)
 
+    def shuffled() -> int:
+        """Return the seed of an order of blocks that is neither ascending nor descending."""
+        return ENDS_ONLY + 1 + chance.randrange(1 << 62)
 
-def _shuffle() -> int:
-    """Return the seed of an order of blocks that is neither ascending nor descending."""
-    return ENDS_ONLY + 1 + secrets.randbelow(1 << 62)
+    orders = [ASCENDING, DESCENDING, *(shuffled() for _ in range(count))] if count > 1 else [DESCENDING]
+    return tuple(SecretDraw(state(), state(), state(), order, shuffled()) for order in orders[:count])
 
 
 def draw_secret(

@@ -35,6 +35,8 @@ from arena.task.numerics.reference import Reference
 from arena.task.numerics.wrong_elements import locate
 
 if TYPE_CHECKING:
+    import random
+
     import torch
 
 
@@ -51,9 +53,9 @@ class CorrectnessCheck:
     dump: CallDump | None = None
     """what writes the call that failed"""
 
-    def draws(self, arguments: Arguments) -> tuple[SecretDraw, ...]:
-        """Return fresh draws for one case, as many as `run` needs."""
-        return secret_draws(sum(self._seeds_of_workers(arguments)))
+    def draws(self, arguments: Arguments, source: random.Random | None = None) -> tuple[SecretDraw, ...]:
+        """Return fresh draws for one case, as many as `run` needs; with a `source`, those that it gives."""
+        return secret_draws(sum(self._seeds_of_workers(arguments)), source)
 
     def run(self, worker_program: WorkerProgram, arguments: Arguments, draws: Sequence[SecretDraw] = ()) -> OutputCheck:
         """Check one case; a failure of the worker is a finding like any other.
