@@ -94,8 +94,8 @@ def _verified(
 ) -> Verification:
     """Judge again what is missing, compare, and write the file."""
     from arena.cli.progress import RunDisplay
-    from arena.reports.reproduction import verification
-    from arena.results.verification import FILE
+    from arena.reports.reproduction import judged_here, verification
+    from arena.results.verification import FILE, JUDGED_FILE
     from arena.runs import rejudge, runner
     from arena.runs.records import write
     from arena.runs.service.judge_pool import started
@@ -111,6 +111,7 @@ def _verified(
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted: `{shlex.join(['arena', *sys.argv[1:]])}` resumes") from None
     compared = verification(recorded, repeated, rejudging)
+    write(target / JUDGED_FILE, judged_here(recorded, repeated, rejudging))
     write(target / FILE, compared)
     return compared
 

@@ -10,12 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from arena.reports.rows import combine
+from arena.reports.rows import combine, served_speedup
+from arena.results.effort import Effort
 from arena.results.environment import Environment
 from arena.results.outcome import HeldoutOutcome, Outcome, calibrates, heldout_outcome, heldout_ran, outcome_of
 from arena.results.record import CaseResult, CaseTiming, Estimate, Evaluation, RunInfo, Split, Trial, counted
 from arena.results.verdict import CORRECT, Stage, Status
-from arena.results.verification import Figure, FigureKind, PrivateDraw, Reproduction, TrialVerification, Verification
+from arena.results.verification import (
+    Figure,
+    FigureKind,
+    JudgedHere,
+    PrivateDraw,
+    Reproduction,
+    TrialVerification,
+    Verification,
+)
 from arena.runs.recompute import contradiction, recomputed
 from arena.runs.records import RunRecords
 from arena.runs.rejudge import Rejudging, verifiable
@@ -60,7 +69,7 @@ def compare_trial(
             *_words(recorded, repeated, own),
             *_outcomes(recorded, own, same_device),
             *_alone(first, own, own_cases, same_device),
-            *_numbers(first, own, repeated.environment, same_device),
+            *_numbers(first, own, repeated.environment, same_device, task_changed),
             *(() if task_changed else _left_out(first, own, repeated.environment, same_device)),
         )
     return TrialVerification(
@@ -160,51 +169,79 @@ def _alone(
 
 
 def _numbers(
-    first: Evaluation, own: Evaluation | None, environment: Environment, same_device: bool
+    first: Evaluation, own: Evaluation | None, environment: Environment, same_device: bool, task_changed: bool
 ) -> Iterator[Figure]:
-    """Speedups: of each case timed on both sides, and their geometric means over the same cases.
+    """Speedups: of each case that the record times, their geometric means, and that of recorded traffic.
 
-    Those of the record are computed from its rounds.
+    Those of the record are computed from its rounds. A mean is over all that its side times, and over the regimes that
+    count there; an emulation runs as many cases as it was told to, and its means are over the same ones.
     """
     error = clock_error(environment)
     yield from _contradictions(first)
     first = replace(first, cases=tuple(_recomputed(first, case) for case in first.cases))
+    told = same_device and not environment.device.emulated and not task_changed
     for split, name in _SPEED_NAMES.items():
         pairs = [pair for pair in _pairs(first, own, split) if pair[0].speedup is not None]
-        timed = [pair for pair in pairs if pair[1].speedup is not None]
         for one, two in pairs:
             label = f"{name} at {one.label}"
             if two.speedup is not None:
-                found = _speed([(one, two)], error, same_device, lambda timing: timing.speedup)
+                found = _speed([one], [two], error, same_device, lambda timing: timing.speedup)
                 yield Figure(FigureKind.CASE_SPEEDUP, label, *found)
-            elif two.candidate is not Status.PASSED:
-                missing = f"no speedup here: {two.candidate}"
-                yield Figure(FigureKind.CASE_SPEEDUP, label, one.speedup, None, Reproduction.NOT_REPRODUCED, missing)
-        if timed and first.status is Status.PASSED:
-            counting = counted(one for one, _ in timed)
-            compared = [pair for pair in timed if pair[0] in counting]
-            found = _speed(compared, error, same_device, lambda timing: timing.credit)
-            yield Figure(FigureKind.SPEEDUP, f"{name} over {len(compared)} cases", *found)
+            elif two.candidate is not Status.PASSED or not task_changed:
+                missing = (
+                    f"no speedup here: {two.candidate}" if two.candidate is not Status.PASSED else "not timed here"
+                )
+                certain = told or two.candidate is not Status.PASSED
+                outcome = Reproduction.NOT_REPRODUCED if certain else Reproduction.UNDECIDED
+                yield Figure(FigureKind.CASE_SPEEDUP, label, one.speedup, None, outcome, missing)
+        both = [pair for pair in pairs if pair[1].speedup is not None]
+        if both and own is not None and first.status is Status.PASSED:
+            mine, here = ([case for case in side.split(split) if case.speedup is not None] for side in (first, own))
+            if not told:
+                mine, here = ([pair[side] for pair in both] for side in (0, 1))
+            mine, here = list(counted(mine)), list(counted(here))
+            if mine and here:
+                found = _speed(mine, here, error, same_device, lambda timing: timing.credit)
+                yield Figure(FigureKind.SPEEDUP, f"{name} over {len(here)} cases", *found)
+    yield from _served(first, own, error, same_device)
+
+
+def _served(first: Evaluation, own: Evaluation | None, error: float | None, same_device: bool) -> Iterator[Figure]:
+    """The speedup of recorded traffic, which also rests on latencies: they say how much each case weighs."""
+    one = served_speedup(first.cases) if first.status is Status.PASSED else None
+    two = None if own is None else served_speedup(own.cases)
+    if one is None or two is None:
+        return
+    noisy = any(case.timing is not None and case.timing.noisy for case in first.cases if case.recorded)
+    outcome, reason = decide(one, two, error=error, noisy=noisy)
+    if not same_device:
+        outcome, reason = Reproduction.UNDECIDED, _OTHER_DEVICE
+    yield Figure(FigureKind.SPEEDUP, "speedup of recorded traffic", one, two, outcome, reason)
 
 
 def _left_out(
     first: Evaluation, own: Evaluation | None, environment: Environment, same_device: bool
 ) -> Iterator[Figure]:
-    """Cases and regimes that are timed here while a record that has speedups is silent about theirs.
+    """Cases and regimes that are judged or timed here while a record that has others is silent about them.
 
-    A record could else keep those alone in which its kernel is fast. An emulation runs as many as it was told to.
+    A record could else keep those alone in which its kernel is right, or fast. An emulation runs as many as it was told
+    to.
     """
     if own is None or first.status is not Status.PASSED:
         return
+    told = same_device and not environment.device.emulated
+    outcome = Reproduction.NOT_REPRODUCED if told else Reproduction.UNDECIDED
     for split, name in _SPEED_NAMES.items():
-        known = {case.label for case in first.split(split) if case.timing is not None}
-        left = [case for case in own.split(split) if case.speedup is not None and case.label not in known]
-        if known and left:
-            told = same_device and not environment.device.emulated
-            outcome = Reproduction.NOT_REPRODUCED if told else Reproduction.UNDECIDED
-            counts = (f"{len(known)} cases", f"{len(known) + len(left)} cases")
-            reason = f"the record has no {name} at {left[0].label}"
-            yield Figure(FigureKind.CLAIM, f"cases with a {name}", *counts, outcome, reason)
+        recorded, here = first.split(split), own.split(split)
+        for what, timed in ((f"{split} cases with a result", False), (f"cases with a {name}", True)):
+            known = {case.label for case in recorded if case.speedup is not None or not timed}
+            told_here = [case for case in here if case.speedup is not None or not timed]
+            left = [case for case in told_here if case.label not in known]
+            silent = not recorded or (timed and not known and first.effort is not Effort.FULL)  # nothing was to be told
+            if left and not silent:
+                counts = (f"{len(known)} cases", f"{len(known) + len(left)} cases")
+                reason = f"the record has none at {left[0].label}"
+                yield Figure(FigureKind.CLAIM, what, *counts, outcome, reason)
 
 
 def _contradictions(first: Evaluation) -> Iterator[Figure]:
@@ -225,12 +262,16 @@ def _recomputed(evaluation: Evaluation, case: CaseResult) -> CaseResult:
 
 
 def _speed(
-    pairs: Sequence[Pair], error: float | None, same_device: bool, value: Callable[[CaseTiming], Estimate]
+    mine: Sequence[CaseResult],
+    here: Sequence[CaseResult],
+    error: float | None,
+    same_device: bool,
+    value: Callable[[CaseTiming], Estimate],
 ) -> tuple[Estimate, Estimate, Reproduction, str]:
     """Compare the geometric means of both sides over some cases."""
-    sides = [[case.timing for case in side if case.timing is not None] for side in zip(*pairs, strict=True)]
+    sides = [[case.timing for case in side if case.timing is not None] for side in (mine, here)]
     one, two = (combine([value(timing) for timing in side]) for side in sides)
-    assert one is not None and two is not None  # every pair is timed on both sides
+    assert one is not None and two is not None  # every case has a speedup
     noisy = any(timing.noisy for side in sides for timing in side)
     outcome, reason = decide(one, two, error=error, noisy=noisy)
     if not same_device:
@@ -297,20 +338,44 @@ def verification(recorded: RunRecords, repeated: RunRecords, rejudging: Rejudgin
     )
 
 
+def judged_here(recorded: RunRecords, repeated: RunRecords, rejudging: Rejudging) -> JudgedHere:
+    """Return what a board shows in place of a record: the trials as they were judged here, without private cases."""
+    trials = []
+    for trial in repeated.trials:
+        own = None
+        if trial.evaluation is not None:
+            own, _ = _parted(trial.evaluation, {case.id for case in rejudging.tasks[trial.task].cases})
+            own = replace(own, cases=tuple(map(_without_rounds, own.cases)))
+        trials.append(replace(trial, evaluation=own))
+    return JudgedHere(
+        rejudging.choice.records_hash,
+        tuple(trials),
+        tuple(name for name, task in rejudging.planned.items() if task.latency_bound),
+        {name: task.family for name, task in rejudging.planned.items()},
+    )
+
+
+def _without_rounds(case: CaseResult) -> CaseResult:
+    return case if case.timing is None else replace(case, timing=replace(case.timing, rounds=()))
+
+
 def _claims(info: RunInfo, record: Trial, task: Task) -> Iterator[Figure]:
     """Yield wrong claims of a run about a task: its content in the release, its family, whether latency bounds it."""
     release = last_release()
+    if release and info.corpus and info.corpus.hash != release.hash and info.corpus.release == release.number:
+        yield _claim("release", str(info.corpus), f"{release.number}, {release.hash[:12]}")
+    elif release and info.corpus and info.corpus.hash == release.hash:
+        known = release.tasks.get(task.id, "")
+        if known != record.task_hash and (known or task.content_hash == record.task_hash):
+            yield _claim("task in its release", record.task_hash[:12], known[:12])
     if task.content_hash != record.task_hash:
-        known = release.tasks.get(task.id) if release and info.corpus and info.corpus.hash == release.hash else None
-        if known not in (None, record.task_hash):
-            yield _claim("task in its release", record.task_hash[:12], str(known)[:12])
         return
     bound, is_bound = task.id in info.latency_bound, bool(task.latency_bound)
     if bound is not is_bound:
         yield _claim("bound by latency", _yes_no(bound), _yes_no(is_bound))
-    traffic = {case.label: (case.calls, case.gpu_share, case.regime) for case in task.cases}
+    traffic = {case.id: (case.calls, case.gpu_share, case.regime) for case in task.cases}
     for case in record.evaluation.cases if record.evaluation else ():
-        said, here = (case.calls, case.gpu_share, case.regime), traffic.get(case.label, (0, 0.0, ""))
+        said, here = (case.calls, case.gpu_share, case.regime), traffic.get(case.case, (0, 0.0, ""))
         if said != here:
             yield _claim(f"traffic and regime of {case.case}", _spelled(said), _spelled(here))
     if info.families and info.families.get(task.id) != task.family:

@@ -31,7 +31,14 @@ from arena.reports.report_warnings import mixture
 from arena.reports.rows import TrialRow, trial_rows
 from arena.results.effort import Effort
 from arena.results.outcome import Outcome
-from arena.results.verification import FILE, FigureKind, Reproduction, TrialVerification, Verification
+from arena.results.verification import (
+    FILE,
+    JUDGED_FILE,
+    JudgedHere,
+    Reproduction,
+    TrialVerification,
+    Verification,
+)
 from arena.runs import records
 from arena.runs.records import RunRecords
 from arena.runs.submission import read_submission, records_hash
@@ -60,7 +67,8 @@ class Audit:
 class BoardEntry:
     """One run of the board. `notes`: what does not count, and why.
 
-    `rows`: a trial with a claim that was not reproduced is not credited, and an undecided speedup does not count.
+    `rows`: of trials that were judged again here, what was found here; one with a claim that was not reproduced is not
+    credited.
     """
 
     run: RunRecords
@@ -68,6 +76,8 @@ class BoardEntry:
     verification: Verification | None
     audit: Audit | None
     notes: tuple[str, ...]
+    judged: frozenset[TrialKey] = frozenset()
+    """the trials that were judged again here, on unchanged tasks and the same kind of device"""
     verdicts: VerdictFile | None = None
     kernels: Mapping[tuple[str, str, int], VerdictOnKernel] = field(default_factory=dict)
 
@@ -110,16 +120,6 @@ class BoardEntry:
             trial
             for trial in trials
             if trial.agent == agent and not trial.task_changed and task_type in (None, trial.task_type)
-        )
-
-    @cached_property
-    def judged(self) -> frozenset[TrialKey]:
-        """Return the trials that were judged again here, on unchanged tasks and the same kind of device."""
-        found = self.verification
-        if found is None or not found.recorded_on.comparable_with(found.repeated_on):
-            return frozenset()
-        return frozenset(
-            (one.agent, one.task, one.attempt) for one in found.trials if not one.task_changed and not one.no_verdict
         )
 
     def is_claim(self, row: TrialRow) -> bool:
@@ -173,7 +173,7 @@ def read_entries(runs: Sequence[Path], findings: Path | None = None) -> list[Boa
 
     Args:
         runs: run folders; nothing in or beside them raises their level.
-        findings: a folder of `*/verification.json`, `RUN.audit.yaml` and `RUN.verdicts.yaml`; None: nothing was found.
+        findings: a folder with what `arena verify` wrote, `RUN.audit.yaml` and `RUN.verdicts.yaml`; None: none.
 
     Raises:
         RecordError: a folder is no run, or holds what no run holds; a verification cannot be read.
@@ -203,24 +203,61 @@ def _require_own(findings: Path | None, runs: Sequence[Path]) -> None:
             )
 
 
-def _verifications(findings: Path) -> dict[str, Verification]:
-    """Return the verifications of a folder by the hash of the records that they are about, the latest of each."""
-    found = [records.read(file, Verification) for file in sorted(findings.glob(f"*/{FILE}"))]
-    return {one.records_hash: one for one in sorted(found, key=lambda one: one.verified_at)}
+def _verifications(findings: Path) -> dict[str, tuple[Verification, JudgedHere | None]]:
+    """Return the verifications of a folder by the hash of the records that they are about, the latest of each.
+
+    Each with what was found here, but for those of older versions.
+    """
+    found = []
+    for file in sorted(findings.glob(f"*/{FILE}")):
+        judged = file.with_name(JUDGED_FILE)
+        found.append((records.read(file, Verification), records.read(judged, JudgedHere) if judged.is_file() else None))
+    return {one.records_hash: (one, here) for one, here in sorted(found, key=lambda pair: pair[0].verified_at)}
 
 
-def _entry(path: Path, findings: Path | None, known: Mapping[str, Verification]) -> BoardEntry:
+def _judged(verification: Verification | None, here: JudgedHere | None) -> frozenset[TrialKey]:
+    """Return the trials that were judged again here, on unchanged tasks and the same kind of device."""
+    if verification is None or here is None or verification.records_hash != here.records_hash:
+        return frozenset()
+    if not verification.recorded_on.comparable_with(verification.repeated_on):
+        return frozenset()
+    trials = (one for one in verification.trials if not one.task_changed and not one.no_verdict)
+    return frozenset((one.agent, one.task, one.attempt) for one in trials)
+
+
+def _as_found(run: RunRecords, here: JudgedHere | None, judged: Container[TrialKey]) -> RunRecords:
+    """Return a run with what was found here in place of what it says, of its trials and of its tasks."""
+    if here is None:
+        return run
+    found = {trial.key: trial for trial in here.trials if trial.key in judged}
+    trials = tuple(
+        replace(one, status=own.status, detail=own.detail, evaluation=own.evaluation) if own is not None else one
+        for one, own in ((trial, found.get(trial.key)) for trial in run.trials)
+    )
+    unknown = tuple(name for name in run.info.latency_bound if name not in here.families)
+    families = {**run.info.families, **here.families}
+    return replace(
+        run, info=replace(run.info, latency_bound=(*unknown, *here.latency_bound), families=families), trials=trials
+    )
+
+
+def _entry(
+    path: Path, findings: Path | None, known: Mapping[str, tuple[Verification, JudgedHere | None]]
+) -> BoardEntry:
     run = read_submission(path)
     if run.info.effort is not Effort.FULL:
         raise RecordError(f"{path}: its effort is {run.info.effort}; boards take evaluations of effort full alone")
+    run_name, digest, notes = path.resolve().name, records_hash(path), []
+    (verification, here), audit = known.get(digest, (None, None)), None
+    judged = _judged(verification, here)
     try:
-        rows = tuple(trial_rows([run]))
+        rows = tuple(trial_rows([_as_found(run, here, judged)]))
     except (ValueError, ArithmeticError) as problem:
         raise out_of_range(path, problem) from None
-    run_name, digest, notes = path.resolve().name, records_hash(path), []
-    verification, audit = known.get(digest), None
-    if verification is None and any(one.run == run.info.run for one in known.values()):
+    if verification is None and any(one.run == run.info.run for one, _ in known.values()):
         notes.append("The records changed after they were verified: the verification does not count.")
+    if verification is not None and here is None:
+        notes.append(f"The verification has no {JUDGED_FILE}: verify the run again.")
     file = None if findings is None else findings / f"{run_name}.audit.yaml"
     if file is not None and file.is_file():
         data = strict_yaml.read(file, "audit").data
@@ -228,16 +265,18 @@ def _entry(path: Path, findings: Path | None, known: Mapping[str, Verification])
         if data["records_hash"] != digest:
             notes.append("The records changed after the audit: the audit does not count.")
             audit = None
-    judged = () if verification is None else verification.trials
-    wrong = [(one.agent, one.task, one.attempt) for one in judged if one.not_reproduced and not one.task_changed]
-    rows = tuple(_credited(rows, wrong, _undecided(judged)))
+    compared = () if verification is None else verification.trials
+    wrong = [(one.agent, one.task, one.attempt) for one in compared if one.not_reproduced and not one.task_changed]
+    rows = tuple(_credited(rows, wrong))
     notes += [f"Not credited, since claims were not reproduced: {one[0]}, {one[1]}, attempt {one[2]}." for one in wrong]
+    if run.info.selected or run.info.open_ended:
+        notes.append("Its author chose which trials are in it.")
     mixed = mixture(run)
     if mixed:
         notes.append(f"Mixed: {'; '.join(mixed)}.")
     verdicts = None if findings is None else read_verdicts(verdicts_path(findings, run_name))
     kernels = {} if verdicts is None else dict(_with_verdict(run, verdicts))
-    return BoardEntry(run, rows, verification, audit, tuple(notes), verdicts, kernels)
+    return BoardEntry(run, rows, verification, audit, tuple(notes), judged, verdicts, kernels)
 
 
 def _with_verdict(run: RunRecords, verdicts: VerdictFile) -> Iterator[tuple[tuple[str, str, int], VerdictOnKernel]]:
@@ -250,26 +289,12 @@ def _with_verdict(run: RunRecords, verdicts: VerdictFile) -> Iterator[tuple[tupl
             yield trial.key, found
 
 
-def _undecided(judged: Iterable[TrialVerification]) -> set[TrialKey]:
-    """Return the trials whose speedup could not be decided: a wide interval may overlap with anything."""
-    return {
-        (one.agent, one.task, one.attempt)
-        for one in judged
-        for figure in one.figures
-        if figure.kind is FigureKind.SPEEDUP and figure.outcome is Reproduction.UNDECIDED
-    }
-
-
-def _credited(
-    rows: Iterable[TrialRow], wrong: Container[TrialKey], undecided: Container[TrialKey]
-) -> Iterator[TrialRow]:
-    """Yield the rows of a run: of trials with a wrong claim without what they claim, of undecided ones untimed."""
+def _credited(rows: Iterable[TrialRow], wrong: Container[TrialKey]) -> Iterator[TrialRow]:
+    """Yield the rows of a run, of trials with a wrong claim without any figure."""
     for row in rows:
-        key = row.agent, row.task, row.attempt
-        if key in wrong:
+        if (row.agent, row.task, row.attempt) in wrong:
             row = replace(row, outcome=Outcome.NOT_CREDITED, performed=False, heldout_ran=False, cases=())
-        if key in wrong or key in undecided:
-            row = replace(row, speedup=None, heldout_speedup=None, roofline=None, sol=None)
+            row = replace(row, speedup=None, heldout_speedup=None, served_speedup=None, roofline=None, sol=None)
         yield row
 
 

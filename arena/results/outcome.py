@@ -10,14 +10,8 @@ from arena.results.verdict import CORRECT, Status
 CALIBRATION = ("expert", "noop")
 """the agents that hand in files of the corpus, by the names that they have in records of older versions"""
 _UNJUDGED = (Status.NOT_RUN, Status.HARNESS_ERROR)
-_WRONG = (
-    Status.WRONG_RESULT,
-    Status.NONDETERMINISTIC,
-    Status.INPUT_MUTATED,
-    Status.OUT_OF_BOUNDS,
-    Status.WAVE_SIZE_DEPENDENT,
-)
-"""what the reference shows to be wrong, whatever the baseline did"""
+_EXCUSED = (Status.TIMEOUT, Status.OUT_OF_MEMORY)
+"""what says nothing of a candidate in a case that its baseline fails too: the device may be too small for it"""
 _RIGHT_BUT_INVALID = (Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
 
 
@@ -137,13 +131,15 @@ def _generalized(evaluation: Evaluation) -> Outcome:
     """Return the outcome of a candidate that passed every gate, by its held-out cases.
 
     Where the baseline fails too, a candidate that is wrong is wrong: a PyTorch function in float16 may overflow. A
-    timeout or another failure there says nothing of the candidate; where all cases are such, there is no verdict.
+    timeout there, or too little memory, says nothing of the candidate; where all cases are such, there is no verdict.
     """
     cases = evaluation.split(Split.HELDOUT)
     if not cases:
         return Outcome.SEEN_ONLY
     ran = heldout_ran(evaluation)
-    found = {heldout_outcome(case, ran) for case in cases}
-    if HeldoutOutcome.REGRESSION in found or any(case.candidate in _WRONG for case in cases):
+    outcomes = [(heldout_outcome(case, ran), case.candidate) for case in cases]
+    found = {outcome for outcome, _ in outcomes}
+    wrong = any(one is HeldoutOutcome.BOTH_FAIL and status not in _EXCUSED for one, status in outcomes)
+    if HeldoutOutcome.REGRESSION in found or wrong:
         return Outcome.OVERFIT
     return Outcome.SOLVED if None not in found and found != {HeldoutOutcome.BOTH_FAIL} else Outcome.NO_VERDICT

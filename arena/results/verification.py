@@ -1,6 +1,6 @@
 """The findings of `arena verify` about a run: each figure of its records beside the one that was measured again.
 
-Written to `verification.json`; read by the leaderboard.
+Written to `verification.json` and, with what was found here, to `judged.json`; read by the leaderboard.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from enum import StrEnum
 from typing import Any
 
 from arena.results.environment import Environment
-from arena.results.record import SCHEMA_VERSION, Estimate
+from arena.results.record import SCHEMA_VERSION, Estimate, Trial
 
-FILE = "verification.json"
+FILE, JUDGED_FILE = "verification.json", "judged.json"
 Value = Estimate | str | None
 """A speedup with its interval, or a word; None where one side has no such figure."""
 
@@ -126,3 +126,21 @@ class Verification:
     def complete(self) -> bool:
         """Return whether every trial of the run with a kernel was judged again."""
         return len(self.trials) == self.verifiable
+
+
+@dataclass(frozen=True)
+class JudgedHere:
+    """What the verifier found itself, of which a board shows the figures: no record has a say in them.
+
+    Attributes:
+        records_hash: of the records and kernels that were judged again.
+        trials: as they were judged here, without private cases and rounds.
+        latency_bound: the tasks of the run that no size makes long.
+        families: the family of each task of the run.
+    """
+
+    records_hash: str
+    trials: tuple[Trial, ...]
+    latency_bound: tuple[str, ...]
+    families: dict[str, str]
+    schema_version: int = SCHEMA_VERSION

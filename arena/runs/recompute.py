@@ -20,17 +20,24 @@ _WIDEST = 3.0
 
 
 def recomputed(timing: CaseTiming, facts: DeviceFacts, effort: Effort) -> CaseTiming | None:
-    """Return a timing with the latencies, the speedup and the noise that its rounds give; None without rounds.
+    """Return a timing with the latencies, the speedup and the noise that its rounds give; None where they give none.
 
     Args:
         timing: as it was recorded.
         facts: of the device that it was recorded on, on which the error of the clock depends.
         effort: of the evaluation, on which the width of a noisy interval depends.
     """
-    calls, rounds = timing.calls_long - timing.calls_short, timing.rounds
-    if not rounds or calls < 1:
+    calls = timing.calls_long - timing.calls_short
+    if not timing.rounds or calls < 1:
         return None
-    config = config_of(facts)
+    try:
+        return _recomputed(timing, facts, effort, calls)
+    except (ArithmeticError, ValueError):  # rounds that nobody measured
+        return None
+
+
+def _recomputed(timing: CaseTiming, facts: DeviceFacts, effort: Effort, calls: int) -> CaseTiming:
+    rounds, config = timing.rounds, config_of(facts)
     config = config.screening() if effort is Effort.SCREEN else config
     speedup = estimates.speedup(rounds, calls, config.reach_error_s, config.latency_error)
     wide = speedup.half_width > config.noisy_half_width or not estimates.measured(rounds, calls)
@@ -52,7 +59,7 @@ def contradiction(timing: CaseTiming, found: CaseTiming | None) -> str:
         found: what `recomputed` makes of it.
     """
     if found is None:
-        return "there are no rounds to compute it from"
+        return "it has no rounds that give a speedup"
     values = ("speedup", "baseline_ms", "candidate_ms")
     for name in values:
         one, two = getattr(timing, name).value, getattr(found, name).value

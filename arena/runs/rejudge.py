@@ -70,6 +70,8 @@ class Rejudging:
     choice: TrialSelection
     tasks: Mapping[str, Task]
     """as they are in the corpus, with their own held-out cases"""
+    planned: Mapping[str, Task]
+    """every task of the recorded run that the corpus has"""
     notes: tuple[str, ...]
 
 
@@ -161,7 +163,8 @@ def prepare(
     asked = choice.asked.private_cases
     fewer = {name: len(with_draws[name].heldout) - len(task.heldout) for name, task in tasks.items()}
     notes = [f"{name}: {count} of {asked} private cases" for name, count in fewer.items() if count < asked]
-    return Rejudging(plan, out / REJUDGED, choice, tasks, tuple(notes))
+    planned = {name: tasks.get(name) or corpora.load(name) for name in run.info.tasks if name in corpora.folders}
+    return Rejudging(plan, out / REJUDGED, choice, tasks, planned, tuple(notes))
 
 
 def _task(corpora: Corpora, name: str) -> Task:

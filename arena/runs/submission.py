@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from arena.errors import RecordError
+from arena.results.record import Trial
 from arena.runs.records import HEAD, WHOLE, RunRecords, read_run
 
 SUBMISSIONS = "submissions"
@@ -16,6 +17,10 @@ _MOST_FILES = 200_000
 _MOST_BYTES = {"run.json": 16 << 20, "trials": 64 << 20, SUBMISSIONS: 4 << 20}
 """of one file, by the first part of its path; of any other file `_MOST_OTHER_BYTES`"""
 _MOST_OTHER_BYTES = 128 << 20
+_MOST_ROUNDS = 1024
+"""of a case's timing"""
+_LEAST, _GREATEST = 1e-9, 1e9
+"""of latencies in ms, and of speedups"""
 
 
 def read_folder(run: Path) -> RunRecords:
@@ -26,7 +31,34 @@ def read_folder(run: Path) -> RunRecords:
             neither file nor folder, or a file that is too large.
     """
     check_files(run.resolve())
-    return read_run(run)
+    records = read_run(run)
+    for trial in records.trials:
+        _check_numbers(trial)
+        apart, said = trial.used, records.info.used.get(trial.agent)
+        if apart is not None and said is not None and apart.calibrates is not said.calibrates:
+            raise RecordError(f"{_named(trial)}: used.calibrates: its run says another; {WHOLE}")
+    return records
+
+
+def _check_numbers(trial: Trial) -> None:
+    """Raise `RecordError` where a timing has numbers, or rounds, that no measurement has."""
+    for case in trial.evaluation.cases if trial.evaluation else ():
+        timing = case.timing
+        if timing is None:
+            continue
+        if len(timing.rounds) > _MOST_ROUNDS:
+            raise RecordError(
+                f"{_named(trial)}: {case.case}: {len(timing.rounds)} rounds, more than {_MOST_ROUNDS}; {WHOLE}"
+            )
+        for name in ("speedup", "baseline_ms", "candidate_ms"):
+            found = getattr(timing, name)
+            low = found.value if name == "speedup" else abs(found.value)
+            if not (low == 0.0 or low >= _LEAST) or max(abs(found.low), abs(found.high)) > _GREATEST:
+                raise RecordError(f"{_named(trial)}: {case.case}: {name}: {found.value:g} is out of range; {WHOLE}")
+
+
+def _named(trial: Trial) -> str:
+    return f"{trial.agent}, {trial.task}, attempt {trial.attempt}"
 
 
 def read_submission(run: Path) -> RunRecords:

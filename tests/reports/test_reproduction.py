@@ -12,6 +12,7 @@ import pytest
 
 from arena.package import PACKAGE
 from arena.reports.reproduction import CLOCK_ERROR, compare_trial, decide
+from arena.results.effort import Effort
 from arena.results.record import CaseResult, Estimate, Split, Trial
 from arena.results.verdict import Status
 from arena.results.verification import Figure, FigureKind, Reproduction, TrialVerification, Verification
@@ -139,7 +140,8 @@ def test_a_case_that_the_record_leaves_out_counts_in_the_outcome() -> None:
     without = trial(cases=[case("seen-01"), heldout("heldout-02", 2.0)])
     assert outcomes(compared(without, passed(candidate=Status.WRONG_RESULT)))["outcome"] is NO
     untimed = trial(cases=[case("seen-01"), heldout("heldout-01", None), heldout("heldout-02", 2.0)])
-    assert compared(without, untimed).outcome is YES
+    assert outcomes(compared(without, untimed))["heldout cases with a result"] is NO
+    assert compared(untimed, untimed).outcome is YES
     assert compared(trial(cases=[case("seen-01")]), passed()).outcome is YES  # no unseen case was to be tried
     assert outcomes(compared(trial(cases=[case("seen-01")]), passed(candidate=Status.CRASH)))["outcome"] is NO
 
@@ -153,6 +155,8 @@ def test_a_record_cannot_keep_the_cases_alone_in_which_its_kernel_is_fast() -> N
             found = compared(recorded, here)
             claim = next(figure for figure in found.figures if figure.name == "cases with a speedup")
             assert (claim.recorded, claim.repeated, claim.outcome) == ("1 cases", "2 cases", NO)
+            means = [figure for figure in found.figures if figure.name.startswith("speedup over ")]
+            assert [figure.outcome for figure in means] == [NO], "that of here is over all that was timed here"
             assert found.outcome is NO and one.label in claim.reason
         assert compared(here, here).outcome is YES
         assert compared(passed(), here, changed=True).outcome is YES
@@ -162,8 +166,32 @@ def test_a_record_cannot_keep_the_cases_alone_in_which_its_kernel_is_fast() -> N
     assert "cases with a held-out speedup" not in unseen  # it is private
     silent = trial(cases=[case("seen-01", 2.0), heldout("heldout-01", 2.0), heldout("heldout-02", None)])
     assert outcomes(compared(silent, passed()))["cases with a held-out speedup"] is NO
-    screen = trial(cases=[case("seen-01", 2.0), heldout("heldout-01", None), heldout("heldout-02", None)])
+    none = trial(cases=[case("seen-01", 2.0), heldout("heldout-01", None), heldout("heldout-02", None)])
+    assert outcomes(compared(none, passed()))["cases with a held-out speedup"] is NO
+    assert none.evaluation is not None
+    screen = replace(none, evaluation=replace(none.evaluation, effort=Effort.SCREEN))
     assert compared(screen, passed()).outcome is YES
+
+
+def test_a_record_cannot_have_timings_of_cases_that_are_not_timed() -> None:
+    quick = heldout("heldout-01", 50.0)
+    recorded = trial(cases=[case("seen-01", 2.0), quick, heldout("heldout-02", 2.0)])
+    here = trial(cases=[case("seen-01", 2.0), replace(quick, timing=None), heldout("heldout-02", 2.0)])
+    found = outcomes(compared(recorded, here))
+    assert found[f"held-out speedup at {quick.label}"] is NO and found["held-out speedup over 1 cases"] is NO
+    emulated = environment(CPU)
+    again = compared(*(replace(one, environment=emulated) for one in (recorded, here)))
+    assert outcomes(again)[f"held-out speedup at {quick.label}"] is UNDECIDED
+
+
+def test_latencies_that_weigh_recorded_traffic_are_compared() -> None:
+    """A speedup stays the same where both latencies are a thousand times as long."""
+    slow = case("seen-02", 0.5, calls=10)
+    here = trial(cases=[case("seen-01", 4.0, calls=10), slow])
+    recorded = trial(cases=[case("seen-01", 4.0, calls=10, baseline_ms=1000.0), slow])
+    assert outcomes(compared(here, here))["speedup of recorded traffic"] is YES
+    found = compared(recorded, here)
+    assert [figure.name for figure in found.figures if figure.outcome is NO] == ["speedup of recorded traffic"]
 
 
 def forged_timing(**changes: Any) -> Trial:

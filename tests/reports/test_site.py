@@ -25,8 +25,10 @@ from arena.results.transcripts import TranscriptWriter, transcript_path
 from arena.results.verdict import Status
 from arena.results.verification import (
     FILE,
+    JUDGED_FILE,
     Figure,
     FigureKind,
+    JudgedHere,
     PrivateDraw,
     Reproduction,
     TrialVerification,
@@ -55,8 +57,14 @@ def findings_of(folder: Path) -> Path:
     return folder.parent.parent / f"findings-{folder.parent.name}"
 
 
-def verification_of(folder: Path, *, outcome: Reproduction = Reproduction.REPRODUCED, failed: int = 1) -> Path:
-    """Write a verification of the first trial beside a run."""
+def verification_of(
+    folder: Path,
+    *,
+    outcome: Reproduction = Reproduction.REPRODUCED,
+    failed: int = 1,
+    judged_first: Trial | None = None,
+) -> Path:
+    """Write a verification of a run's first trial, and how it was judged here: as recorded unless told otherwise."""
     read = records.read_run(folder)
     first = read.trials[0]
     figure = Figure(FigureKind.STATUS, "status", "passed", "passed", outcome)
@@ -68,6 +76,7 @@ def verification_of(folder: Path, *, outcome: Reproduction = Reproduction.REPROD
     )  # fmt: skip
     path = findings_of(folder) / folder.name / FILE
     records.write(path, found)
+    records.write(path.with_name(JUDGED_FILE), JudgedHere(found.records_hash, (judged_first or first,), (), {}))
     return path
 
 
@@ -148,17 +157,26 @@ def test_a_verification_that_its_author_wrote_is_shown_as_claimed(tmp_path: Path
             read_entries([forged], place)
 
 
-def test_a_speed_that_is_undecided_or_of_another_device_is_none(tmp_path: Path) -> None:
-    folder = kept(tmp_path, simple([9.0]))
-    path = verification_of(folder)
-    file = records.read(path, Verification)
-    wide = Figure(FigureKind.SPEEDUP, "speedup", None, None, Reproduction.UNDECIDED)
-    records.write(path, replace(file, trials=(replace(file.trials[0], figures=(*file.trials[0].figures, wide)),)))
+def test_a_board_shows_what_was_found_here_whatever_the_record_says(tmp_path: Path) -> None:
+    """Its speed, its cases and its tasks; of another device, and without what was found, it is a claim."""
+    made = simple([9.0])
+    folder = kept(tmp_path, made, latency_bound=made.info.tasks)
+    (slower,) = simple([2.0]).trials
+    path = verification_of(folder, judged_first=slower)
+    here = records.read(path.with_name(JUDGED_FILE), JudgedHere)
+    records.write(path.with_name(JUDGED_FILE), replace(here, families={made.info.tasks[0]: "norm"}))
     (entry,) = read_entries([folder], findings_of(folder))
-    assert not entry.claimed("alpha") and entry.rows[0].solved and entry.rows[0].speedup is None
+    (row,) = entry.rows
+    assert not entry.claimed("alpha") and row.solved and row.speedup is not None
+    assert row.speedup.value == pytest.approx(2.0) and not row.latency_bound and row.family == "norm"
+    file = records.read(path, Verification)
     other = replace(file.repeated_on, device=replace(file.repeated_on.device, name="another"))
     records.write(path, replace(file, repeated_on=other))
     assert read_entries([folder], findings_of(folder))[0].claimed("alpha") == 1
+    records.write(path, file)
+    path.with_name(JUDGED_FILE).unlink()
+    (entry,) = read_entries([folder], findings_of(folder))
+    assert entry.claimed("alpha") == 1 and "verify the run again" in entry.notes[0]
 
 
 def test_records_that_changed_afterwards_lose_their_level(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from arena.results.verdict import Status
 from tests.reports import builders as b
 
 WRONG = b.heldout("h2", None, candidate=Status.WRONG_RESULT)
+REFUSED = b.heldout("h6", None, baseline=Status.WRONG_RESULT, candidate=Status.LAUNCH_ERROR)
 BOTH_WRONG = b.heldout("h4", None, baseline=Status.WRONG_RESULT, candidate=Status.WRONG_RESULT)
 BOTH_FAIL = b.heldout("h3", None, baseline=Status.OUT_OF_MEMORY, candidate=Status.OUT_OF_MEMORY)
 BROKEN = b.heldout("h4", None, candidate=Status.HARNESS_ERROR)
@@ -31,6 +32,7 @@ UNTRIED = b.heldout("h5", None, baseline=Status.NOT_RUN, candidate=Status.NOT_RU
         (Status.PASSED, [BOTH_FAIL], Outcome.NO_VERDICT),
         (Status.PASSED, [b.heldout(), BOTH_WRONG], Outcome.OVERFIT),
         (Status.PASSED, [BOTH_WRONG], Outcome.OVERFIT),
+        (Status.PASSED, [b.heldout(), REFUSED], Outcome.OVERFIT),
         (Status.PASSED, [b.heldout(), BROKEN], Outcome.NO_VERDICT),
         (Status.PASSED, [UNTRIED], Outcome.NO_VERDICT),
         (Status.TIMING_MISMATCH, [UNTRIED], Outcome.NOT_CREDITED),

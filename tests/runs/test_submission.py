@@ -6,13 +6,14 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from arena.cli.app import app
 from arena.errors import RecordError
-from arena.results.record import Trial
+from arena.results.record import AgentUsed, Estimate, Round, Trial
 from arena.runs import records, submission
 from arena.runs.submission import check_files, read_folder, read_submission, records_hash
 from tests.reports.builders import case, run, simple, trial
@@ -190,3 +191,26 @@ def test_every_reader_of_finished_runs_refuses_links(tmp_path: Path) -> None:
     for command in (["report"], ["compare", str(folder)], ["portability"], ["site", "--out", "x"]):
         done = CliRunner().invoke(app, [*command, str(folder)])
         assert isinstance(done.exception, RecordError) and "submissions" in str(done.exception), command
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"speedup": Estimate(1e-300, 1e-300, 1.0)}, "speedup: 1e-300 is out of range"),
+        ({"candidate_ms": Estimate(1e12, 1e12, 1e12)}, r"candidate_ms: 1e\+12 is out of range"),
+        ({"rounds": (Round(1.0, 1.0, 2.0, 2.0),) * 1025}, "1025 rounds, more than 1024"),
+    ],
+)
+def test_timings_that_nobody_measured_are_refused(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    first = case("s1", 2.0)
+    assert first.timing is not None
+    folder = written(tmp_path / "r1", trial(cases=[replace(first, timing=replace(first.timing, **changes))]))
+    with pytest.raises(RecordError, match=f"s1: {said}"):
+        read_folder(folder)
+
+
+def test_a_trial_that_calls_its_agent_a_calibration_is_refused(tmp_path: Path) -> None:
+    """Of such an agent the baseline itself would count as solved."""
+    claimed = replace(trial(), used=AgentUsed("program", None, calibrates=True))
+    with pytest.raises(RecordError, match="alpha, .*: used.calibrates: its run says another"):
+        read_folder(written(tmp_path / "r1", claimed, used={"alpha": AgentUsed("program", None)}))
