@@ -130,7 +130,7 @@ class Verification:
 
 @dataclass(frozen=True)
 class JudgedHere:
-    """What the verifier found itself, of which a board shows the figures: no record has a say in them.
+    """The findings of the verifier alone, of which a board shows the figures: no record has a say in them.
 
     Attributes:
         records_hash: of the records and kernels that were judged again.
