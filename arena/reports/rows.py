@@ -185,7 +185,7 @@ def _beside_experts(rows: Sequence[TrialRow]) -> list[TrialRow]:
     """Every row with the expert's speedup at the same task, unchanged: the geometric mean over its trials."""
     experts: dict[tuple[str, str], list[Estimate]] = {}
     for row in rows:
-        if row.agent == EXPERT and row.speedup is not None:
+        if row.agent == EXPERT and row.calibrates and row.speedup is not None:
             experts.setdefault((row.task, row.task_hash), []).append(row.speedup)
     means = {task: mean_speedup(speedups) for task, speedups in experts.items()}
     return [row if row.agent == EXPERT else replace(row, expert=means.get((row.task, row.task_hash))) for row in rows]

@@ -16,7 +16,7 @@ from arena.reports.results import results_frame
 from arena.reports.rows import trial_rows
 from arena.reports.standings import standings
 from arena.results.outcome import HeldoutOutcome, Outcome
-from arena.results.record import Estimate
+from arena.results.record import AgentUsed, Estimate
 from arena.results.verdict import Status
 from arena.runs.records import RunRecords
 
@@ -228,6 +228,8 @@ def test_relative_to_the_expert_by_hand() -> None:
         list(results_frame(standings(rows, groups(rows)), emulated=False)) for rows in (both, trial_rows([b.run(mine)]))
     ]
     assert [shown[0].count("To the expert"), shown[1].count("To the expert")] == [1, 0], "no column without a value"
+    named = replace(experts, info=replace(experts.info, used={"expert": AgentUsed("a program of its author's")}))
+    assert groups(trial_rows([b.run(mine), named]))[0].mean["relative_to_expert"] is None, "the name alone makes no expert"
 
 
 def test_roofline_and_sol_by_hand() -> None:
