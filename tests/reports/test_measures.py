@@ -229,7 +229,9 @@ def test_relative_to_the_expert_by_hand() -> None:
     ]
     assert [shown[0].count("To the expert"), shown[1].count("To the expert")] == [1, 0], "no column without a value"
     named = replace(experts, info=replace(experts.info, used={"expert": AgentUsed("a program of its author's")}))
-    assert groups(trial_rows([b.run(mine), named]))[0].mean["relative_to_expert"] is None, "the name alone makes no expert"
+    assert groups(trial_rows([b.run(mine), named]))[0].mean["relative_to_expert"] is None, (
+        "the name alone makes no expert"
+    )
 
 
 def test_roofline_and_sol_by_hand() -> None:

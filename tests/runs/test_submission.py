@@ -212,5 +212,5 @@ def test_timings_that_nobody_measured_are_refused(tmp_path: Path, changes: dict[
 def test_a_trial_that_calls_its_agent_a_calibration_is_refused(tmp_path: Path) -> None:
     """Of such an agent the baseline itself would count as solved."""
     claimed = replace(trial(), used=AgentUsed("program", None, calibrates=True))
-    with pytest.raises(RecordError, match="alpha, .*: used.calibrates: its run says another"):
+    with pytest.raises(RecordError, match=r"alpha, .*: used\.calibrates: its run says another"):
         read_folder(written(tmp_path / "r1", claimed, used={"alpha": AgentUsed("program", None)}))
