@@ -56,7 +56,8 @@ def verify(
     The records are claims: cases, options and the release are those of this command, and nothing that the run says.
 
     Each kernel is also judged on held-out cases drawn for this verification. The same command resumes an interrupted
-    verification. The output folder has verification.json and, in `run`, the records of the trials judged again.
+    verification. The output folder has verification.json, judged.json with the figures that `arena site` shows, and in
+    `run` the records of the trials judged again.
 
     Exit code 0: every figure that could be decided is reproduced; 1: some figure is not; 2: usage; 3: no verdict,
     since the harness failed in a trial or no figure of an unchanged task could be decided.
@@ -111,7 +112,7 @@ def _verified(
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted: `{shlex.join(['arena', *sys.argv[1:]])}` resumes") from None
     compared = verification(recorded, repeated, rejudging)
-    write(target / JUDGED_FILE, judged_here(recorded, repeated, rejudging))
+    write(target / JUDGED_FILE, judged_here(repeated, rejudging))
     write(target / FILE, compared)
     return compared
 

@@ -338,7 +338,7 @@ def verification(recorded: RunRecords, repeated: RunRecords, rejudging: Rejudgin
     )
 
 
-def judged_here(recorded: RunRecords, repeated: RunRecords, rejudging: Rejudging) -> JudgedHere:
+def judged_here(repeated: RunRecords, rejudging: Rejudging) -> JudgedHere:
     """Return what a board shows in place of a record: the trials as they were judged here, without private cases."""
     trials = []
     for trial in repeated.trials:
