@@ -1,4 +1,4 @@
-"""expect: wrong_result in seen-02. Empty sequences: one without tokens returns before it stores anything, and its final state is not its initial one."""
+"""expect: wrong_result in heldout-02. Empty sequences: one without tokens returns before it stores anything, and its final state is not its initial one."""
 
 import torch
 import triton
