@@ -58,9 +58,11 @@ def test_a_result_that_fails_held_out_cases_is_overfit() -> None:
     assert result.outcome is Outcome.OVERFIT and not result.solved and result.stage_status is Status.WRONG_RESULT
     assert ": overfit, speedup 2×, seen 1/1, held-out 1/2" in str(result)
     assert "h2 (h2 M=4 N=256 float32): wrong_result" in str(result)
-    known = heldout("h2", baseline=Status.WRONG_RESULT, candidate=Status.WRONG_RESULT)
-    assert result_of(case(), heldout(), known).solved, "a case that the baseline fails does not count"
-    assert result_of(case(), known).outcome is Outcome.NO_VERDICT, "where all are such, nothing is known"
+    both = heldout("h2", baseline=Status.WRONG_RESULT, candidate=Status.WRONG_RESULT)
+    assert result_of(case(), heldout(), both).outcome is Outcome.OVERFIT, "what is wrong is wrong"
+    slow = heldout("h2", baseline=Status.TIMEOUT, candidate=Status.TIMEOUT)
+    assert result_of(case(), heldout(), slow).solved, "a device that is too slow says nothing of the candidate"
+    assert result_of(case(), slow).outcome is Outcome.NO_VERDICT, "where all are such, nothing is known"
     assert result_of(case()).outcome is Outcome.SEEN_ONLY and result_of(case()).solved
 
 
