@@ -10,7 +10,7 @@ from pathlib import Path
 
 from arena.errors import RecordError
 from arena.results.record import Trial
-from arena.runs.records import HEAD, WHOLE, RunRecords, read_run
+from arena.runs.records import HEAD, WHOLE, RunRecords, read_run, trial_path
 
 SUBMISSIONS = "submissions"
 _MOST_FILES = 200_000
@@ -27,38 +27,34 @@ def read_folder(run: Path) -> RunRecords:
     """Read a run folder that anybody may have written; the loader of every command that reads finished runs.
 
     Raises:
-        RecordError: it is no run folder, a record is none or contradicts itself, or it holds a link, something that is
-            neither file nor folder, or a file that is too large.
+        RecordError: it is no run folder, a record is none, contradicts itself or has a timing that no measurement
+            has, or it holds a link, something that is neither file nor folder, or a file that is too large.
     """
     check_files(run.resolve())
     records = read_run(run)
     for trial in records.trials:
-        _check_numbers(trial)
+        file = trial_path(run, *trial.key)
+        _check_numbers(file, trial)
         apart, said = trial.used, records.info.used.get(trial.agent)
         if apart is not None and said is not None and apart.calibrates is not said.calibrates:
-            raise RecordError(f"{_named(trial)}: used.calibrates: its run says another; {WHOLE}")
+            raise RecordError(f"{file}: used.calibrates: its run says another; {WHOLE}")
     return records
 
 
-def _check_numbers(trial: Trial) -> None:
+def _check_numbers(file: Path, trial: Trial) -> None:
     """Raise `RecordError` where a timing has numbers, or rounds, that no measurement has."""
     for case in trial.evaluation.cases if trial.evaluation else ():
         timing = case.timing
         if timing is None:
             continue
         if len(timing.rounds) > _MOST_ROUNDS:
-            raise RecordError(
-                f"{_named(trial)}: {case.case}: {len(timing.rounds)} rounds, more than {_MOST_ROUNDS}; {WHOLE}"
-            )
+            raise RecordError(f"{file}: {case.case}: {len(timing.rounds)} rounds, more than {_MOST_ROUNDS}; {WHOLE}")
         for name in ("speedup", "baseline_ms", "candidate_ms"):
             found = getattr(timing, name)
             low = found.value if name == "speedup" else abs(found.value)
             if not (low == 0.0 or low >= _LEAST) or max(abs(found.low), abs(found.high)) > _GREATEST:
-                raise RecordError(f"{_named(trial)}: {case.case}: {name}: {found.value:g} is out of range; {WHOLE}")
-
-
-def _named(trial: Trial) -> str:
-    return f"{trial.agent}, {trial.task}, attempt {trial.attempt}"
+                text = f"{found.value:g} [{found.low:g}, {found.high:g}]"
+                raise RecordError(f"{file}: {case.case}: {name}: {text} is out of range; {WHOLE}")
 
 
 def read_submission(run: Path) -> RunRecords:
