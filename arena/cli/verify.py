@@ -56,7 +56,7 @@ def verify(
     The records are claims: cases, options and the release are those of this command, and nothing that the run says.
 
     Each kernel is also judged on held-out cases drawn for this verification. The same command resumes an interrupted
-    verification. The output folder has verification.json, judged.json with the figures that `arena site` shows, and in
+    verification. The output folder has verification.json, judged.json with the figures that boards show, and in
     `run` the records of the trials judged again.
 
     Exit code 0: every figure that could be decided is reproduced; 1: some figure is not; 2: usage; 3: no verdict,

@@ -187,13 +187,12 @@ def _numbers(
             if two.speedup is not None:
                 found = _speed([one], [two], error, same_device, lambda timing: timing.speedup)
                 yield Figure(FigureKind.CASE_SPEEDUP, label, *found)
-            elif two.candidate is not Status.PASSED or not task_changed:
-                missing = (
-                    f"no speedup here: {two.candidate}" if two.candidate is not Status.PASSED else "not timed here"
-                )
-                certain = told or two.candidate is not Status.PASSED
-                outcome = Reproduction.NOT_REPRODUCED if certain else Reproduction.UNDECIDED
-                yield Figure(FigureKind.CASE_SPEEDUP, label, one.speedup, None, outcome, missing)
+            elif two.candidate is not Status.PASSED:
+                missing = f"no speedup here: {two.candidate}"
+                yield Figure(FigureKind.CASE_SPEEDUP, label, one.speedup, None, Reproduction.NOT_REPRODUCED, missing)
+            elif not task_changed:
+                outcome = Reproduction.NOT_REPRODUCED if told else Reproduction.UNDECIDED
+                yield Figure(FigureKind.CASE_SPEEDUP, label, one.speedup, None, outcome, "not timed here")
         both = [pair for pair in pairs if pair[1].speedup is not None]
         if both and own is not None and first.status is Status.PASSED:
             mine, here = ([case for case in side.split(split) if case.speedup is not None] for side in (first, own))
@@ -213,10 +212,8 @@ def _served(first: Evaluation, own: Evaluation | None, error: float | None, same
     if one is None or two is None:
         return
     noisy = any(case.timing is not None and case.timing.noisy for case in first.cases if case.recorded)
-    outcome, reason = decide(one, two, error=error, noisy=noisy)
-    if not same_device:
-        outcome, reason = Reproduction.UNDECIDED, _OTHER_DEVICE
-    yield Figure(FigureKind.SPEEDUP, "speedup of recorded traffic", one, two, outcome, reason)
+    found = _agreement(one, two, error, same_device, noisy)
+    yield Figure(FigureKind.SPEEDUP, "speedup of recorded traffic", one, two, *found)
 
 
 def _left_out(
@@ -273,10 +270,14 @@ def _speed(
     one, two = (combine([value(timing) for timing in side]) for side in sides)
     assert one is not None and two is not None  # every case has a speedup
     noisy = any(timing.noisy for side in sides for timing in side)
-    outcome, reason = decide(one, two, error=error, noisy=noisy)
-    if not same_device:
-        outcome, reason = Reproduction.UNDECIDED, _OTHER_DEVICE
-    return one, two, outcome, reason
+    return one, two, *_agreement(one, two, error, same_device, noisy)
+
+
+def _agreement(
+    one: Estimate, two: Estimate, error: float | None, same_device: bool, noisy: bool
+) -> tuple[Reproduction, str]:
+    """Return what `decide` says of two measurements of one device; those of two are undecided."""
+    return decide(one, two, error=error, noisy=noisy) if same_device else (Reproduction.UNDECIDED, _OTHER_DEVICE)
 
 
 def decide(one: Estimate, two: Estimate, *, error: float | None, noisy: bool) -> tuple[Reproduction, str]:

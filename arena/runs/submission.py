@@ -35,8 +35,8 @@ def read_folder(run: Path) -> RunRecords:
     for trial in records.trials:
         file = trial_path(run, *trial.key)
         _check_numbers(file, trial)
-        apart, said = trial.used, records.info.used.get(trial.agent)
-        if apart is not None and said is not None and apart.calibrates is not said.calibrates:
+        own, said = trial.used, records.info.used.get(trial.agent)
+        if own is not None and said is not None and own.calibrates is not said.calibrates:
             raise RecordError(f"{file}: used.calibrates: its run says another; {WHOLE}")
     return records
 
