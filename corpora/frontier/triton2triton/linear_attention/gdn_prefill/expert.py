@@ -9,8 +9,8 @@ import triton
 import triton.language as tl
 
 CHUNK = 64
-LEAST_SCAN = 16
-"""With two sequences, and so scans of two elements, an H200 with Triton 3.6 was wrong; not run there since"""
+WARPS = 2
+"""Of programs that multiply tiles of 16 or 32: on Hopper, Triton 3.6 and 3.7 are wrong with 4 (triton-lang/triton#11366)"""
 PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")
 """of float32: both use matrix units"""
 
@@ -48,14 +48,13 @@ def _solve_chunks(
     """Sums of log-decays, (num_tokens, num_value_heads), and inverses, (num_tokens, num_value_heads, CHUNK)."""
     chunk = tl.program_id(0)
     head = tl.program_id(1)
+    # Places of chunks: sequence s has those from cu_seqlens[s] // CHUNK + s on, at least as many as it has chunks.
     seqs = tl.arange(0, SEQS)
-    begins = tl.load(cu_seqlens_ptr + seqs, mask=seqs < num_seqs, other=0)
-    ends = tl.load(cu_seqlens_ptr + seqs + 1, mask=seqs < num_seqs, other=0)
-    chunks = (ends - begins + CHUNK - 1) // CHUNK
-    before = tl.cumsum(chunks, axis=0) - chunks
-    mine = (before <= chunk) & (chunk < before + chunks)
-    begin = tl.sum(tl.where(mine, begins + (chunk - before) * CHUNK, 0), axis=0)
-    end = tl.sum(tl.where(mine, ends, 0), axis=0)
+    firsts = tl.load(cu_seqlens_ptr + seqs, mask=seqs < num_seqs, other=0) // CHUNK + seqs
+    seq = tl.sum(((seqs < num_seqs) & (firsts <= chunk)).to(tl.int32), axis=0) - 1
+    start = tl.load(cu_seqlens_ptr + seq)
+    begin = start + (chunk - start // CHUNK - seq) * CHUNK
+    end = tl.load(cu_seqlens_ptr + seq + 1)
     if begin < end:
         places = tl.arange(0, CHUNK)
         tokens = (begin + places).to(tl.int64)
@@ -102,7 +101,6 @@ def _walk_sequences(
     eps,
     key_stride,
     value_stride,
-    num_seqs,
     num_key_heads,
     num_value_heads,
     head_dim,
@@ -110,18 +108,14 @@ def _walk_sequences(
     STARTED: tl.constexpr,
     DIMS: tl.constexpr,
     ROWS: tl.constexpr,
-    SEQS: tl.constexpr,
     CHUNK: tl.constexpr,
 ):
     """States before every chunk, (chunks, num_value_heads, value_dim, head_dim), and deltas, shaped as value."""
     seq = tl.program_id(2)
     head = tl.program_id(1)
     key_head = head // (num_value_heads // num_key_heads)
-    seqs = tl.arange(0, SEQS)
-    lengths = tl.load(cu_seqlens_ptr + seqs + 1, mask=seqs < seq, other=0)
-    lengths -= tl.load(cu_seqlens_ptr + seqs, mask=seqs < seq, other=0)
-    chunk = tl.sum((lengths + CHUNK - 1) // CHUNK, axis=0)
     begin = tl.load(cu_seqlens_ptr + seq)
+    chunk = begin // CHUNK + seq
     end = tl.load(cu_seqlens_ptr + seq + 1)
     places = tl.arange(0, CHUNK)
     values = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -182,14 +176,13 @@ def _read_states(
 ):
     chunk = tl.program_id(1)
     head = tl.program_id(2)
+    # Places of chunks: sequence s has those from cu_seqlens[s] // CHUNK + s on, at least as many as it has chunks.
     seqs = tl.arange(0, SEQS)
-    begins = tl.load(cu_seqlens_ptr + seqs, mask=seqs < num_seqs, other=0)
-    ends = tl.load(cu_seqlens_ptr + seqs + 1, mask=seqs < num_seqs, other=0)
-    chunks = (ends - begins + CHUNK - 1) // CHUNK
-    before = tl.cumsum(chunks, axis=0) - chunks
-    mine = (before <= chunk) & (chunk < before + chunks)
-    begin = tl.sum(tl.where(mine, begins + (chunk - before) * CHUNK, 0), axis=0)
-    end = tl.sum(tl.where(mine, ends, 0), axis=0)
+    firsts = tl.load(cu_seqlens_ptr + seqs, mask=seqs < num_seqs, other=0) // CHUNK + seqs
+    seq = tl.sum(((seqs < num_seqs) & (firsts <= chunk)).to(tl.int32), axis=0) - 1
+    start = tl.load(cu_seqlens_ptr + seq)
+    begin = start + (chunk - start // CHUNK - seq) * CHUNK
+    end = tl.load(cu_seqlens_ptr + seq + 1)
     if begin < end:
         places = tl.arange(0, CHUNK)
         tokens = (begin + places).to(tl.int64)
@@ -222,7 +215,7 @@ def gdn_prefill(query, key, value, a, b, A_log, dt_bias, cu_seqlens, initial_sta
     dims = max(16, triton.next_power_of_2(head_dim))
     columns = max(16, triton.next_power_of_2(value_dim))
     rows = min(columns, 32 if dims <= 128 else 16)
-    seqs = max(LEAST_SCAN, triton.next_power_of_2(num_seqs))
+    seqs = triton.next_power_of_2(num_seqs)
     most_chunks = num_tokens // CHUNK + num_seqs
     sums = torch.empty((num_tokens, num_value_heads), dtype=torch.float32, device=value.device)
     inverse = torch.empty((num_tokens, num_value_heads, CHUNK), dtype=value.dtype, device=value.device)
@@ -262,7 +255,6 @@ def gdn_prefill(query, key, value, a, b, A_log, dt_bias, cu_seqlens, initial_sta
         eps,
         key.stride(0),
         value.stride(0),
-        num_seqs,
         num_key_heads,
         num_value_heads,
         head_dim,
@@ -270,9 +262,8 @@ def gdn_prefill(query, key, value, a, b, A_log, dt_bias, cu_seqlens, initial_sta
         STARTED=initial_state is not None,
         DIMS=dims,
         ROWS=rows,
-        SEQS=seqs,
         CHUNK=CHUNK,
-        num_warps=4,
+        num_warps=WARPS,
         num_stages=2 if dims <= 128 else 1,
     )
     columns = min(columns, 64 if dims <= 128 else 16)
@@ -296,5 +287,5 @@ def gdn_prefill(query, key, value, a, b, A_log, dt_bias, cu_seqlens, initial_sta
         ROWS=columns,
         SEQS=seqs,
         CHUNK=CHUNK,
-        num_warps=4,
+        num_warps=4 if min(dims, columns) >= 64 else WARPS,
     )

@@ -8,8 +8,8 @@ import triton
 import triton.language as tl
 
 CHUNK = 64
-LEAST_SCAN = 16
-"""With two sequences, and so scans of two elements, an H200 with Triton 3.6 was wrong; not run there since"""
+WARPS = 2
+"""Of programs that multiply tiles of 16 or 32: on Hopper, Triton 3.6 and 3.7 are wrong with 4 (triton-lang/triton#11366)"""
 
 
 @triton.jit
@@ -45,14 +45,13 @@ def solve_chunks(
     """Sums of log-decays, (num_tokens, num_value_heads), and inverses, (num_tokens, num_value_heads, CHUNK)."""
     chunk = tl.program_id(0)
     head = tl.program_id(1)
+    # Places of chunks: sequence s has those from cu_seqlens[s] // CHUNK + s on, at least as many as it has chunks.
     seqs = tl.arange(0, SEQS)
-    begins = tl.load(cu_seqlens_ptr + seqs, mask=seqs < num_seqs, other=0)
-    ends = tl.load(cu_seqlens_ptr + seqs + 1, mask=seqs < num_seqs, other=0)
-    chunks = (ends - begins + CHUNK - 1) // CHUNK
-    before = tl.cumsum(chunks, axis=0) - chunks
-    mine = (before <= chunk) & (chunk < before + chunks)
-    begin = tl.sum(tl.where(mine, begins + (chunk - before) * CHUNK, 0), axis=0)
-    end = tl.sum(tl.where(mine, ends, 0), axis=0)
+    firsts = tl.load(cu_seqlens_ptr + seqs, mask=seqs < num_seqs, other=0) // CHUNK + seqs
+    seq = tl.sum(((seqs < num_seqs) & (firsts <= chunk)).to(tl.int32), axis=0) - 1
+    start = tl.load(cu_seqlens_ptr + seq)
+    begin = start + (chunk - start // CHUNK - seq) * CHUNK
+    end = tl.load(cu_seqlens_ptr + seq + 1)
     if begin < end:
         places = tl.arange(0, CHUNK)
         tokens = (begin + places).to(tl.int64)
@@ -172,7 +171,7 @@ def gdn_prefill(query, key, value, a, b, A_log, dt_bias, cu_seqlens, initial_sta
         num_value_heads,
         head_dim,
         DIMS=dims,
-        SEQS=max(LEAST_SCAN, triton.next_power_of_2(num_seqs)),
+        SEQS=triton.next_power_of_2(num_seqs),
         CHUNK=CHUNK,
     )
     walk_sequences[(triton.cdiv(value_dim, rows), num_seqs, num_value_heads)](
@@ -198,5 +197,6 @@ def gdn_prefill(query, key, value, a, b, A_log, dt_bias, cu_seqlens, initial_sta
         DIMS=dims,
         ROWS=rows,
         CHUNK=CHUNK,
+        num_warps=WARPS,
         num_stages=1,
     )
