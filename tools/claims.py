@@ -58,6 +58,7 @@ FIGURES: Mapping[str, Figure] = {
     "adapters": Figure(corpus.adapters, ["integrations/yardsticks"]),
     "blind-faults": Figure(corpus.blind_faults, [corpus.BLIND_FAULTS]),
     "clock": Figure(corpus.clock, corpus.TIMINGS),
+    "correctness": Figure(full_run.correctness, kept.CORRECTNESS),
     "cost": Figure(full_run.cost, [kept.FULL]),
     "drift": Figure(full_run.drift, [kept.FULL]),
     "experts": Figure(full_run.by_type, [kept.FULL], block=True),

@@ -15,9 +15,12 @@ from arena.reports.measure import Unit
 from arena.reports.rows import EXPERT, trial_rows
 from arena.reports.summary import SummaryRow, summary_table
 from arena.reports.task_quality import BASELINE
+from arena.results.outcome import outcome_of_trial
 from arena.results.record import CaseTiming, Estimate, Split, Trial
 from arena.results.verdict import Stage
-from arena.runs.records import RunRecords
+from arena.runs.records import RunRecords, read_run
+from arena.task.corpus.corpora import load_corpus
+from arena.task.corpus.task_folder import TASKS
 from figures import accuracy, kept
 
 LONG = accuracy.BANDS_MS[0]
@@ -54,6 +57,26 @@ def full_counts() -> str:
         f"{solved[BASELINE]} baselines and {solved[EXPERT]} experts. "
         f"Of {len(timed):,} timings {_percent(sum(one.noisy for one in timed) / len(timed), 1)} are noisy. "
         f"The interval of a trial's speedup holds 1 in {_held(own)} of {len(own)} trials of `noop`."
+    )
+
+
+def correctness() -> str:
+    """Return how many kernels are right on every case of an H200, and how many of these with tasks as they are."""
+    right, now, cases = set[tuple[str, str]](), set[tuple[str, str]](), 0
+    folders = [TASKS, *sorted((kept.ROOT / "corpora").iterdir())]
+    hashes = {task.id: task.content_hash for folder in folders for task in load_corpus(folder)}
+    for archive in kept.CORRECTNESS:
+        for folder in sorted(kept.unpacked(archive).iterdir()):
+            for trial in read_run(folder).trials:
+                if trial.evaluation is None or not outcome_of_trial(trial).solves:
+                    raise ValueError(f"{archive}: {trial.agent} of {trial.task} is not right on every case")
+                right.add((trial.agent, trial.task))
+                if trial.task_hash == hashes.get(trial.task):
+                    now.add((trial.agent, trial.task))
+                    cases += len(trial.evaluation.cases)
+    return (
+        f"{len(right)} baselines and experts are right on every case of an H200, without times. "
+        f"{len(now)} of these were judged with the task as it is now, in {cases:,} evaluations of a case."
     )
 
 

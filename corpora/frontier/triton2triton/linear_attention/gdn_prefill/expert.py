@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 CHUNK = 64
-WARPS = 2
+FEW_WARPS = 2
 """Of programs that multiply tiles of 16 or 32: on Hopper, Triton 3.6 and 3.7 are wrong with 4 (triton-lang/triton#11366)"""
 PRECISION = tl.constexpr("ieee" if torch.version.hip else "tf32x3")
 """of float32: both use matrix units"""
@@ -263,7 +263,7 @@ def gdn_prefill(query, key, value, a, b, A_log, dt_bias, cu_seqlens, initial_sta
         DIMS=dims,
         ROWS=rows,
         CHUNK=CHUNK,
-        num_warps=WARPS,
+        num_warps=FEW_WARPS,
         num_stages=2 if dims <= 128 else 1,
     )
     columns = min(columns, 64 if dims <= 128 else 16)
@@ -287,5 +287,5 @@ def gdn_prefill(query, key, value, a, b, A_log, dt_bias, cu_seqlens, initial_sta
         ROWS=columns,
         SEQS=seqs,
         CHUNK=CHUNK,
-        num_warps=4 if min(dims, columns) >= 64 else WARPS,
+        num_warps=4 if min(dims, columns) >= 64 else FEW_WARPS,
     )

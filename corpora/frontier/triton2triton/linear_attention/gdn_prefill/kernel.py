@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 CHUNK = 64
-WARPS = 2
+FEW_WARPS = 2
 """Of programs that multiply tiles of 16 or 32: on Hopper, Triton 3.6 and 3.7 are wrong with 4 (triton-lang/triton#11366)"""
 
 
@@ -197,6 +197,6 @@ def gdn_prefill(query, key, value, a, b, A_log, dt_bias, cu_seqlens, initial_sta
         DIMS=dims,
         ROWS=rows,
         CHUNK=CHUNK,
-        num_warps=WARPS,
+        num_warps=4 if min(dims, rows) >= 64 else FEW_WARPS,
         num_stages=1,
     )
