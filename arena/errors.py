@@ -51,6 +51,10 @@ class MachineError(InfrastructureError):
     """The machine is set up so that nothing can run, such as a cache that cannot be written: no retry helps."""
 
 
+class DeviceMemoryFull(InfrastructureError):
+    """The judge's own tensors found no room on the device, which the candidate and its baseline share with it."""
+
+
 class JudgeUnavailable(InfrastructureError):
     """No judge can be started, or none is wanted any more: no candidate has anything to do with it."""
 

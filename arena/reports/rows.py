@@ -35,6 +35,8 @@ EXPERT = "expert"
 CORRELATION = 0.07
 """of the errors of two cases of a trial (docs/develop/measurement.md)"""
 
+_DOUBTED = (Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
+
 
 @dataclass(frozen=True)
 class CaseRow:
@@ -138,21 +140,26 @@ class TrialRow:
 
     @property
     def retention(self) -> float | None:
-        """Held-out speedup over seen speedup, where there are both."""
+        """Held-out speedup over seen speedup, where there are both, and no held-out timing is implausible."""
         if self.speedup is None or self.heldout_speedup is None:
+            return None
+        if any(case.result.candidate in _DOUBTED for case in self.split(Split.HELDOUT)):
             return None
         return self.heldout_speedup.value / self.speedup.value
 
     @property
     def regime_retention(self) -> float | None:
-        """The speedup in the worst regime over that with the usual values, where cases have both: geometric mean."""
+        """The speedup in the worst regime over that with the usual values, where cases have both: geometric mean.
+
+        Noise never raises it: of the usual values the speedup as measured counts, of a regime what it is credited with.
+        """
         if self.speedup is None:
             return None
-        credits = {case.result.case: case.result.credit.value for case in self.cases if case.result.credit}
+        usual = {one.result.case: one.result.speedup.value for one in self.cases if one.result.speedup}
         worst: dict[str, float] = {}
         for result in (case.result for case in self.cases):
-            if result.regime and result.case in credits and result.sizes in credits:
-                kept = credits[result.case] / credits[result.sizes]
+            if result.regime and result.credit and result.sizes in usual:
+                kept = result.credit.value / usual[result.sizes]
                 worst[result.sizes] = min(kept, worst.get(result.sizes, kept))
         return geometric_mean(worst.values()) if worst else None
 

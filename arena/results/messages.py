@@ -278,7 +278,8 @@ MESSAGES: dict[str, Message] = {
         MessageSection.COMPILE,
         _RULE,
         "a forbidden import",
-        "{place}: imports `{name}`; torch, triton, numpy, einops and Python's standard library may be imported",
+        "{place}: imports `{name}`; torch, triton, numpy, einops and Python's standard library may be imported, "
+        "pybind11 and ninja for their folders",
         "An imported library could compute the result in place of the candidate.",
         "remove the import",
     ),
@@ -1316,6 +1317,14 @@ MESSAGES: dict[str, Message] = {
         "{task}: no seen case is left, with max_work {max_work}, max_held {max_held} and only {cases}",
         "An evaluation needs a seen case.",
         "raise the limits, or name a seen case",
+    ),
+    "judge_out_of_memory": Message(
+        MessageSection.HARNESS,
+        _NO_VERDICT,
+        "the judge finds no room on the device",
+        "the device's memory is too small for the judge beside the candidate, which says nothing about the candidate",
+        "References compute in float64 on the device that candidate and baseline use too.",
+        "leave out large cases by --max-held, or use a device with more memory",
     ),
     "triton_too_old": Message(
         MessageSection.HARNESS,

@@ -177,7 +177,8 @@ class CaseResult:
 def counted(cases: Iterable[CaseResult]) -> tuple[CaseResult, ...]:
     """Return the results whose speedups count: for each with a credit that has the usual values one.
 
-    That is the slowest of its regimes where its interval lies below that of the usual values.
+    That is the slowest of its regimes where its interval lies below that of the usual values. A noisy timing's interval
+    is wide: of such a regime what it is credited with, its lower bound, is compared in place of the upper one.
     """
     known = list(cases)
     usual = [result for result in known if not result.regime and result.credit is not None]
@@ -186,8 +187,13 @@ def counted(cases: Iterable[CaseResult]) -> tuple[CaseResult, ...]:
 
 
 def _slowest(usual: CaseResult, regimes: Iterable[CaseResult]) -> CaseResult:
-    slower = [one for one in regimes if one.credit and usual.credit and one.credit.high < usual.credit.low]
-    return min(slower, key=lambda one: one.credit.value if one.credit else 0.0, default=usual)
+    slower = [
+        (one.credit.value, one)
+        for one in regimes
+        if one.timing and one.credit and usual.credit
+        if (one.credit.value if one.timing.noisy else one.credit.high) < usual.credit.low
+    ]
+    return min(slower, key=lambda pair: pair[0], default=(0.0, usual))[1]
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from arena.errors import InfrastructureError, JudgeUnavailable
+from arena.errors import DeviceMemoryFull, InfrastructureError, JudgeUnavailable
 from arena.judge.process import control
 from arena.judge.process.control import Request
-from arena.judge.process.messages import Progress
+from arena.judge.process.messages import HarnessFailed, Progress
 from arena.results.environment import Environment
 from arena.results.messages import message
 from arena.results.record import Evaluation
@@ -67,6 +67,16 @@ def evaluated(judge: Failing, folder: Path, task: Path = RMS_NORM) -> tuple[Eval
 def test_a_judge_that_fails_once_is_nobodys_fault(tmp_path: Path) -> None:
     judge = Failing({"hostile": 1})
     assert evaluated(judge, tmp_path)[0].status is Status.PASSED
+    assert judge.asked == ["hostile"] * 2
+
+
+def test_a_full_device_is_nobodys_fault(tmp_path: Path) -> None:
+    try:
+        raise type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory")
+    except RuntimeError as full:
+        judge = Failing({"hostile": 9}, problem=HarnessFailed.of(full).error())
+    with pytest.raises(DeviceMemoryFull, match=r"out of memory[\s\S]*\[judge_out_of_memory\]"):
+        evaluated(judge, tmp_path)
     assert judge.asked == ["hostile"] * 2
 
 

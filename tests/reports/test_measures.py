@@ -76,6 +76,15 @@ def test_a_case_counts_as_its_slowest_regime_and_says_what_of_its_speed_is_left(
     assert overall(mixed()).mean["regime_retention"] is None
 
 
+def test_noise_and_doubt_raise_no_retention() -> None:
+    noisy = [b.case("s1", 4.0, noisy=True), b.case("s1", 2.0, regime="skewed")]
+    found = overall(b.run([b.trial("hip2hip/m/a", cases=noisy)]))
+    assert value(found, "regime_retention") == pytest.approx(2 / 4)
+    doubted = b.heldout("h2", 0.2, candidate=Status.TIMING_MISMATCH)
+    unseen = b.run([b.trial("hip2hip/m/a", cases=[b.case("s1", 2.0), b.heldout("h1", 2.0), doubted])])
+    assert overall(unseen).mean["speedup_retention"] is None
+
+
 def test_traffic_of_which_a_case_does_not_count_has_no_served_speedup() -> None:
     lost = b.heldout("h1", None, candidate=BAD)
     cases = [b.case("s1", 2.0, calls=5), replace(lost, calls=7)]

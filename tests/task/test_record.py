@@ -166,6 +166,10 @@ def test_the_slowest_regime_counts_where_it_is_slower_beyond_the_noise() -> None
     assert counted((usual, alike, slow, other)) == (slow, other)
     assert counted((usual, slow, slowest, other)) == (slowest, other)
     assert counted((lost, slow, other)) == (other,)
+    noisy = timed("seen-01.noisy", "noisy", 1.2, 4.0, 13.0)
+    assert noisy.timing is not None
+    noisy = replace(noisy, timing=replace(noisy.timing, noisy=True))
+    assert counted((usual, noisy, other)) == (noisy, other), "a wide interval excuses no regime"
     good = replace(evaluation(Verdict(Stage.COMPILE, Status.PASSED)), cases=(usual, slow, other))
     assert good.seen_speedup == pytest.approx(2**0.5)
 

@@ -23,7 +23,9 @@ from arena.results.session import KERNEL_LIMIT_BYTES
 from arena.results.verdict import Status
 from arena.task.definition import Task
 
-_ALLOWED = frozenset({"torch", "triton", "numpy", "einops", "__future__", *sys.stdlib_module_names})
+_BUILD = ("pybind11", "ninja")
+"""compute nothing: modules ask them for the place of headers or of a program; no part of them is used"""
+_ALLOWED = frozenset({"torch", "triton", "numpy", "einops", "__future__", *_BUILD, *sys.stdlib_module_names})
 _EXTENSIONS = "torch.utils.cpp_extension"
 """compiles what a module brings, and is refused where a task takes no modules"""
 _GENERATORS = (

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from msgspec import structs
 
-from arena.errors import InfrastructureError, JudgeUnavailable, MachineError
+from arena.errors import DeviceMemoryFull, InfrastructureError, JudgeUnavailable, MachineError
 from arena.judge.compile.refusals import refusal
 from arena.judge.process.messages import Progress
 from arena.judge.selection import bounded, select_cases, with_made_up_case
@@ -61,7 +61,11 @@ class Judging(Protocol):
 
 
 def evaluated(judge: Judging, request: Request, on_progress: Callable[[Progress], None]) -> Evaluation:
-    """Evaluate, at most twice; raises `InfrastructureError` where the harness fails with the baseline, too."""
+    """Evaluate, at most twice.
+
+    Raises:
+        InfrastructureError: the harness fails with the baseline, too, or found no room on the device.
+    """
     started = time.monotonic()
     problems: list[InfrastructureError] = []
     while len(problems) < 2:
@@ -74,7 +78,7 @@ def evaluated(judge: Judging, request: Request, on_progress: Callable[[Progress]
             said = first_error_line(str(problem), _LINE_CHARACTERS)
             logging.getLogger(__name__).warning("the judge failed with %s: %s", request.candidate, said)
     task = with_made_up_case(load_task(request.task, request.heldout), request.options)
-    if not _baseline_passes(judge, task, request):
+    if isinstance(problems[-1], DeviceMemoryFull) or not _baseline_passes(judge, task, request):
         raise problems[-1]
     return _crashed(judge.environment, task, request, time.monotonic() - started)
 

@@ -6,14 +6,17 @@ import errno
 
 import msgspec
 
-from arena.errors import ArenaError, InfrastructureError, MachineError, what_was_raised
+from arena.errors import ArenaError, DeviceMemoryFull, InfrastructureError, MachineError, what_was_raised
 from arena.processes.printable import shortened
 from arena.results.check import TaskCheck
 from arena.results.environment import Environment
+from arena.results.messages import message
 from arena.results.record import Evaluation
 from arena.task.options import Options
 
 _DETAIL_CHARACTERS = 8000
+_NO_ROOM = "OutOfMemoryError"
+"""PyTorch's class; its name is enough, since a runner does not import PyTorch"""
 SEEN, HELDOUT = "seen", "heldout"
 """folders of a candidate's compiled kernels, by split"""
 
@@ -108,14 +111,19 @@ class Compiled(JudgeMessage, frozen=True):
 
 
 class HarnessFailed(JudgeMessage, frozen=True):
-    """The harness failed; nothing is said about the candidate. `machine`: a retry on this machine fails too."""
+    """The harness failed; nothing is said about the candidate.
+
+    `machine`: a retry on this machine fails too. `full`: the judge found no room on the device.
+    """
 
     detail: str
     machine: bool = False
+    full: bool = False
 
     def error(self, before: str = "") -> InfrastructureError:
         """Return the exception to raise for it, with `before` in front of the detail."""
-        return (MachineError if self.machine else InfrastructureError)(before + self.detail)
+        kind = MachineError if self.machine else DeviceMemoryFull if self.full else InfrastructureError
+        return kind(before + self.detail)
 
     @staticmethod
     def of(problem: Exception) -> HarnessFailed:
@@ -124,7 +132,10 @@ class HarnessFailed(JudgeMessage, frozen=True):
         if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT):
             place = problem.filename2 or problem.filename or "a file"
             said = f"{place} could not be written: {problem.strerror}; make room, or set TMPDIR to another folder"
-        return HarnessFailed(shortened(said, _DETAIL_CHARACTERS), isinstance(problem, MachineError))
+        full = isinstance(problem, DeviceMemoryFull) or type(problem).__name__ == _NO_ROOM
+        if full and not isinstance(problem, ArenaError):
+            said = f"{said}\n{message('judge_out_of_memory')}"
+        return HarnessFailed(shortened(said, _DETAIL_CHARACTERS), isinstance(problem, MachineError), full)
 
 
 class BaselineChecked(JudgeMessage, frozen=True):

@@ -1,5 +1,6 @@
-"""System calls refused to untrusted programs: filters in classic BPF, as seccomp(2) takes them.
+"""System calls of untrusted programs: filters in classic BPF, as seccomp(2) takes them.
 
+A worker may make those on a list of what kernels need, compilers and agents all but those on a list of what none needs.
 What is refused fails with EPERM. `clone3`, io_uring and calls that are newer than this list fail with ENOSYS: libraries
 then take the older way.
 Files are seen by others too: nobody watches them; advice on their pages and workers' locks are said to be taken.
@@ -13,6 +14,7 @@ import errno
 import struct
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from itertools import groupby
 from typing import NamedTuple
 
 from arena.processes.sandbox.calls import FIRST_UNREVIEWED, Machine, machine
@@ -53,6 +55,39 @@ REFUSED_TO_WORKERS = (
 )
 ABSENT_FOR_WORKERS = ("io_setup",)
 """reads and writes that go on while the process is stopped, like io_uring's"""
+ALLOWED_TO_WORKERS = (
+    # memory of its own
+    *("mmap", "munmap", "mprotect", "mremap", "brk", "msync", "mlock", "mlock2", "munlock", "mlockall", "munlockall"),
+    *("membarrier", "pkey_mprotect", "pkey_alloc", "pkey_free", "mbind", "set_mempolicy", "get_mempolicy"),
+    *("map_shadow_stack", "mseal"),
+    # files that Landlock and the mounts let it reach
+    *("open", "openat", "openat2", "creat", "close", "close_range", "read", "write", "pread64", "pwrite64", "readv"),
+    *("writev", "preadv", "pwritev", "lseek", "dup", "dup2", "dup3", "stat", "fstat", "lstat", "newfstatat", "statx"),
+    *("statfs", "fstatfs", "access", "faccessat", "faccessat2", "readlink", "readlinkat", "getdents", "getdents64"),
+    *("getcwd", "chdir", "fchdir", "mkdir", "mkdirat", "rmdir", "unlink", "unlinkat", "rename", "renameat"),
+    *("renameat2", "link", "linkat", "symlink", "symlinkat", "truncate", "ftruncate", "fallocate", "fsync"),
+    *("fdatasync", "sendfile", "copy_file_range", "chmod", "fchmod", "fchmodat", "fchmodat2", "umask", "getxattr"),
+    *("lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr", "memfd_create"),
+    # waiting, and talking to the judge
+    *("poll", "ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait"),
+    *("epoll_pwait", "epoll_pwait2", "eventfd", "eventfd2", "pipe", "pipe2", "signalfd", "signalfd4"),
+    *("timerfd_create", "timerfd_settime", "timerfd_gettime", "socketpair", "bind", "listen", "accept", "accept4"),
+    *("connect", "getsockname", "getpeername", "setsockopt", "shutdown", "sendto", "recvfrom", "sendmsg", "recvmsg"),
+    *("sendmmsg", "recvmmsg"),
+    # threads, and programs until a second filter takes these
+    *("futex", "futex_waitv", "set_robust_list", "set_tid_address", "rseq", "arch_prctl", "sched_yield"),
+    *("sched_getaffinity", "sched_getscheduler", "sched_getparam", "sched_get_priority_max"),
+    *("sched_get_priority_min", "getcpu", "execve", "execveat", "fork", "vfork", "wait4", "waitid", "exit"),
+    *("exit_group", "seccomp"),
+    # signals to itself
+    *("rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigsuspend", "rt_sigtimedwait"),
+    *("sigaltstack", "pause", "alarm", "getitimer", "setitimer", "restart_syscall"),
+    # time, and who and where it is
+    *("clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time", "times", "getpid"),
+    *("gettid", "getppid", "getpgrp", "getuid", "geteuid", "getgid", "getegid", "getgroups", "getresuid"),
+    *("getresgid", "capget", "getrlimit", "setrlimit", "getrusage", "uname", "sysinfo", "getrandom"),
+)
+"""what kernels, PyTorch, Triton and the runtimes of GPUs need; all else that no list here names fails with ENOSYS"""
 _NAMESPACES = 0x7E020000
 """every CLONE_NEW* flag but CLONE_NEWTIME, whose bit means something else to clone(2)"""
 _NEW_TIME = 0x80
@@ -164,7 +199,19 @@ def program(strictness: Strictness, here: Machine, pid: int, *, inet: bool = Tru
         for name in names:
             if name in here.numbers:
                 lines += [_Line(_JUMP_EQUAL, 0, 1, here.numbers[name]), _refuse(answer)]
+    if strictness is Strictness.WORKER:
+        lines += [*_allowed(here), _refuse(errno.ENOSYS)]
     return b"".join(line.packed() for line in (*lines, _PASS))
+
+
+def _allowed(here: Machine) -> list[_Line]:
+    """Pass what workers may call, by runs of numbers that follow one another."""
+    lines: list[_Line] = []
+    numbers = sorted(here.numbers[name] for name in ALLOWED_TO_WORKERS if name in here.numbers)
+    for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        found = [number for _, number in run]
+        lines += [_Line(_JUMP_NOT_BELOW, 0, 2, found[0]), _Line(_JUMP_NOT_BELOW, 1, 0, found[-1] + 1), _PASS]
+    return lines
 
 
 def processes(here: Machine, *, programs: bool = False) -> bytes:

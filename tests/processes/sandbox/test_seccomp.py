@@ -14,7 +14,7 @@ import pytest
 from arena.processes.sandbox import seccomp
 from arena.processes.sandbox.calls import FIRST_UNREVIEWED, MACHINES, Machine
 from arena.processes.sandbox.seccomp import Strictness, program
-from tests.processes.sandbox import signalling
+from tests.processes.sandbox import recorded_calls, signalling
 
 PID = 5000
 ALLOWED, PRETENDED = 0, -1
@@ -74,7 +74,27 @@ def test_calls_that_came_after_the_list_are_absent(here: Machine) -> None:
     for strictness in Strictness:
         code = program(strictness, here, PID)
         assert {answer(code, here, number) for number in (FIRST_UNREVIEWED, 500, 9999)} == {errno.ENOSYS}
-        assert answer(code, here, FIRST_UNREVIEWED - 2) == ALLOWED  # file_getattr
+    assert answer(program(Strictness.PROGRAM, here, PID), here, FIRST_UNREVIEWED - 2) == ALLOWED  # file_getattr
+
+
+def test_a_worker_may_call_what_a_list_names_and_nothing_else(here: Machine, worker: bytes) -> None:
+    lists = (seccomp.REFUSED, seccomp.REFUSED_TO_WORKERS, seccomp.ABSENT, seccomp.ABSENT_FOR_WORKERS)
+    assert not set(seccomp.ALLOWED_TO_WORKERS) & {name for names in lists for name in names}
+    allowed = {here.numbers[name] for name in seccomp.ALLOWED_TO_WORKERS if name in here.numbers}
+    assert all(answer(worker, here, number) == ALLOWED for number in allowed)
+    named = {number for name, number in here.numbers.items() if name not in seccomp.ALLOWED_TO_WORKERS}
+    unnamed = set(range(FIRST_UNREVIEWED)) - allowed - named
+    assert len(unnamed) > 100
+    assert {answer(worker, here, number) for number in unnamed} == {errno.ENOSYS}
+
+
+@pytest.mark.parametrize("platform", [file.stem.partition("-")[2] for file in recorded_calls.PLACE.glob("calls-*.txt")])
+def test_honest_kernels_call_nothing_that_is_not_allowed(platform: str) -> None:
+    here, used = MACHINES["x86_64"], recorded_calls.recorded(platform)
+    worker = program(Strictness.WORKER, here, PID)
+    assert {"mmap", "read", "futex"} <= set(used)
+    refused = {name for name in used if answer(worker, here, name) not in (ALLOWED, PRETENDED)}
+    assert refused <= recorded_calls.IN_VAIN
 
 
 def test_threads_and_forks_are_allowed_and_namespaces_are_not(here: Machine, worker: bytes) -> None:
