@@ -12,8 +12,10 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
+from xml.etree import ElementTree
 
 from arena.checks.tasks.run import code_key
 from arena.task.corpus.task_folder import load_task
@@ -48,19 +50,27 @@ def is_kept(path: Path) -> bool:
 
 
 def main() -> int:
-    """Judge what is not kept; keep all when every verdict is right."""
+    """Judge what is not kept, and keep each verdict that is right."""
     found = [*candidates("shipped_faults"), *candidates("honest_styles")]
-    left = sum(not is_kept(path) for path in found)
-    print(f"{len(found) - left} of {len(found)} shipped faults and honest styles were judged with this judge before")
-    if not left:
+    before = {name(path) for path in found if is_kept(path)}
+    print(f"{len(before)} of {len(found)} shipped faults and honest styles were judged with this judge before")
+    if len(before) == len(found):
         return 0
     jobs = str((os.cpu_count() or 1) + 1)
-    command = [sys.executable, "-m", "pytest", "-q", "-n", jobs, JUDGING]
-    code = subprocess.run(command, check=False, cwd=HERE.parent).returncode
-    if code == 0:
-        verdicts = {name(path): key(path) for path in found}
-        KEPT.write_text(json.dumps(verdicts, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "results.xml"
+        command = [sys.executable, "-m", "pytest", "-q", "-n", jobs, "--junit-xml", str(results), JUDGING]
+        code = subprocess.run(command, check=False, cwd=HERE.parent).returncode
+        right = before | rightly_judged(results)
+    verdicts = {name(path): key(path) for path in found if name(path) in right}
+    KEPT.write_text(json.dumps(verdicts, indent=0, sort_keys=True) + "\n", encoding="utf-8")
     return code
+
+
+def rightly_judged(results: Path) -> set[str]:
+    """Return the names of the candidates whose tests passed, from a file of results in the form of JUnit."""
+    passed = [case for case in ElementTree.parse(results).iter("testcase") if not len(case)]
+    return {case.get("name", "").partition("[")[2].rstrip("]") for case in passed}
 
 
 if __name__ == "__main__":
