@@ -66,7 +66,7 @@ UNUSED = "def check():\n    import cupy\n"
         "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        import einops\n",
         "import torch\ndef benchmark():\n    return torch.compile(torch.exp)\n",
         "import numpy as np\ndef rms_norm():\n    return np.prod((1, 2))\n",
-        "import ninja\nimport pybind11\nimport triton\ndef rms_norm():\n    return pybind11.get_include(), ninja.BIN_DIR\n",
+        "import ninja\nimport pybind11\nimport triton\ndef rms_norm():\n    pybind11.get_include(), ninja.BIN_DIR\n",
         "from einops import rearrange\nimport triton\ndef rms_norm():\n    return rearrange\n",
     ],
 )

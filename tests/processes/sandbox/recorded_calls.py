@@ -33,7 +33,8 @@ _STARTED = re.compile(r"^v?(?:fork|clone)3?\(.*= (\d+)$", re.MULTILINE)
 def calls(folder: Path) -> set[str]:
     """Return what processes called behind their filters, and all that these started; a file of strace each."""
     texts = {file.suffix[1:]: file.read_text(errors="replace") for file in folder.iterdir()}
-    behind = {pid: _FILTERED.split(text)[-1].partition("\n")[2] for pid, text in texts.items() if _FILTERED.search(text)}
+    filtered = {pid: _FILTERED.split(text) for pid, text in texts.items()}
+    behind = {pid: parts[-1].partition("\n")[2] for pid, parts in filtered.items() if len(parts) > 1}
     waiting = list(behind)
     while waiting:
         for pid in _STARTED.findall(behind[waiting.pop()]):

@@ -9,7 +9,7 @@ import triton.language as tl
 
 CHUNK = 64
 FEW_WARPS = 2
-"""Of programs that multiply tiles of 16 or 32: on Hopper, Triton 3.6 and 3.7 are wrong with 4 (triton-lang/triton#11366)"""
+"""Where tiles of 16 or 32 are multiplied: on Hopper Triton 3.6 and 3.7 are wrong with 4 (triton-lang/triton#11366)"""
 
 
 @triton.jit
