@@ -505,7 +505,7 @@ MESSAGES: dict[str, Message] = {
     "copies_to_cpu": Message(
         MessageSection.RUN,
         _RULE,
-        "a call copies data to the CPU side",
+        "a call copies data to the CPU",
         "{copied} bytes of device memory were copied to the host in one call; at most {allowed} may be",
         "On the CPU platform Python could compute in place of the kernel.",
         "compute in Triton kernels",
@@ -843,7 +843,7 @@ MESSAGES: dict[str, Message] = {
         "no Triton kernel was launched",
         "the candidate launched no Triton kernel for {target}",
         "Triton compiles what is launched, so that nothing was compiled for this GPU.",
-        "launch the kernel on every GPU",
+        "launch it on every GPU",
     ),
     "target_not_reached": Message(
         MessageSection.TARGETS,
@@ -869,7 +869,7 @@ MESSAGES: dict[str, Message] = {
         "held-out cases are of {found} kinds ({kinds}), at least {least} are needed",
         "A kind of held-out case is one way in which a kernel may be tuned to the seen cases: sizes, edges, "
         "alignment, dtypes, values. A report compares kernels by kind.",
-        "add cases of other kinds",
+        "add other kinds",
     ),
     "check_timed_cases": Message(
         MessageSection.CHECK,
@@ -904,7 +904,7 @@ MESSAGES: dict[str, Message] = {
         "at least {least} are needed",
         "The CPU platform emulates a GPU and runs only cases of little work. Without small cases nobody can check a "
         "kernel without a GPU.",
-        "add small cases with odd sizes",
+        "add small, odd cases",
     ),
     "check_duplicate": Message(
         MessageSection.CHECK,
@@ -937,7 +937,7 @@ MESSAGES: dict[str, Message] = {
         "cases for the CPU end low",
         "{axis} is at most {greatest} where the CPU platform runs a case; at least one must have {least} or more",
         "Kernels are often right up to a fixed size alone. A case with one long axis finds that without a GPU.",
-        "add a case with that axis long",
+        "lengthen that axis in a case",
     ),
     "check_axis_sizes": Message(
         MessageSection.CHECK,
@@ -1021,7 +1021,7 @@ MESSAGES: dict[str, Message] = {
         "no case makes `{words}` wrong by {least:g} times the tolerance in each draw; it reached {reached}",
         "The reference computed an operation in this form, and its outputs were close to the right ones. "
         "A kernel that overflows, cancels or loses digits in other cases would be accepted.",
-        "add a case that reaches it, by `fills` or sizes",
+        "add a case that reaches it",
     ),
     "check_exception_unneeded": Message(
         MessageSection.CHECK,
@@ -1316,15 +1316,15 @@ MESSAGES: dict[str, Message] = {
         "no seen case is left",
         "{task}: no seen case is left, with max_work {max_work}, max_held {max_held} and only {cases}",
         "An evaluation needs a seen case.",
-        "raise the limits, or name a seen case",
+        "raise the limits, or name a case",
     ),
     "judge_out_of_memory": Message(
         MessageSection.HARNESS,
         _NO_VERDICT,
-        "the judge finds no room on the device",
+        "no room on the device",
         "the device's memory is too small for the judge beside the candidate, which says nothing about the candidate",
         "References compute in float64 on the device that candidate and baseline use too.",
-        "leave out large cases by --max-held, or use a device with more memory",
+        "use a device with more memory",
     ),
     "triton_too_old": Message(
         MessageSection.HARNESS,
