@@ -13,6 +13,7 @@ from arena.reports.intervals import log_error, with_log_error
 from arena.results.failures import FailureClass, failure_class
 from arena.results.order import gained
 from arena.results.outcome import (
+    RIGHT_BUT_INVALID,
     HeldoutOutcome,
     Outcome,
     calibrates,
@@ -34,8 +35,6 @@ EXPERT = "expert"
 """the agent that hands in the kernels of experts"""
 CORRELATION = 0.07
 """of the errors of two cases of a trial (docs/develop/measurement.md)"""
-
-_DOUBTED = (Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ class TrialRow:
         """Held-out speedup over seen speedup, where there are both, and no held-out timing is implausible."""
         if self.speedup is None or self.heldout_speedup is None:
             return None
-        if any(case.result.candidate in _DOUBTED for case in self.split(Split.HELDOUT)):
+        if any(case.result.candidate in RIGHT_BUT_INVALID for case in self.split(Split.HELDOUT)):
             return None
         return self.heldout_speedup.value / self.speedup.value
 

@@ -12,7 +12,7 @@ CALIBRATION = ("expert", "noop")
 _UNJUDGED = (Status.NOT_RUN, Status.HARNESS_ERROR)
 _EXCUSED = (Status.TIMEOUT, Status.OUT_OF_MEMORY)
 """what says nothing of a candidate in a case that its baseline fails too: the device may be too small for it"""
-_RIGHT_BUT_INVALID = (Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
+RIGHT_BUT_INVALID = (Status.TIMING_MISMATCH, Status.IMPLAUSIBLE)
 
 
 class Outcome(StrEnum):
@@ -67,7 +67,7 @@ def outcome_of(evaluation: Evaluation | None, *, calibration: bool = False) -> O
         return Outcome.NO_VERDICT
     if evaluation.unchanged and not calibration:
         return Outcome.NOT_HANDED_IN
-    if status in _RIGHT_BUT_INVALID:
+    if status in RIGHT_BUT_INVALID:
         return Outcome.NOT_CREDITED
     return _generalized(evaluation) if status is Status.PASSED else Outcome.FAILED
 

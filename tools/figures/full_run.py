@@ -17,7 +17,7 @@ from arena.reports.summary import SummaryRow, summary_table
 from arena.reports.task_quality import BASELINE
 from arena.results.outcome import outcome_of_trial
 from arena.results.record import CaseTiming, Estimate, Split, Trial
-from arena.results.verdict import Stage
+from arena.results.verdict import Stage, Status
 from arena.runs.records import RunRecords, read_run
 from arena.task.corpus.corpora import load_corpus
 from arena.task.corpus.task_folder import TASKS
@@ -73,7 +73,7 @@ def correctness() -> str:
                 right.add((trial.agent, trial.task))
                 if trial.task_hash == hashes.get(trial.task):
                     now.add((trial.agent, trial.task))
-                    cases += len(trial.evaluation.cases)
+                    cases += sum(case.candidate is Status.PASSED for case in trial.evaluation.cases)
     return (
         f"{len(right)} baselines and experts are right on every case of an H200, without times. "
         f"{len(now)} of these were judged with the task as it is now, in {cases:,} evaluations of a case."

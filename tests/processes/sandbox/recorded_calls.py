@@ -1,8 +1,6 @@
 """Record which system calls honest kernels make behind a filter, for `calls-PLATFORM.txt`. Needs strace.
 
     python -m tests.processes.sandbox.recorded_calls --platform cpu
-
-On a GPU, strace may lie anywhere on PATH.
 """
 
 from __future__ import annotations
@@ -10,10 +8,10 @@ from __future__ import annotations
 import argparse
 import re
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from arena.processes.python_child import python_module
 from arena.task.corpus.task_folder import TASKS
 
 PLACE = Path(__file__).parent
@@ -57,7 +55,7 @@ def main() -> None:
     found: set[str] = set()
     for kernel in KERNELS:
         task = kernel.rpartition("/")[0]
-        judged = [sys.executable, "-m", "arena", "evaluate", task, str(TASKS / kernel), "--platform", platform]
+        judged = python_module("arena", "evaluate", task, str(TASKS / kernel), "--platform", platform)
         with tempfile.TemporaryDirectory() as place:
             strace = ["strace", "-ff", "-qq", "--seccomp-bpf", "-o", f"{place}/of"]
             subprocess.run([*strace, *judged, "--seeds", "1"], check=True)
