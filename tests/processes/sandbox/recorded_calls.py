@@ -1,6 +1,6 @@
 """Record which system calls honest kernels make behind a filter, for `calls-PLATFORM.txt`. Needs strace.
 
-    python -m tests.processes.sandbox.recorded_calls --platform cpu
+python -m tests.processes.sandbox.recorded_calls --platform cpu
 """
 
 from __future__ import annotations
