@@ -57,6 +57,10 @@ class RuntimeNames:
     """for a call that shares memory or frees shared memory, where a worker can hold it up; 0: none can"""
 
 
+class DeviceError(RuntimeError):
+    """A call of the runtime returned an error, also one that a kernel has left on the device."""
+
+
 class Runtime:
     """The few runtime calls that PyTorch does not offer: plain allocations and their inter-process handles."""
 
@@ -129,7 +133,7 @@ class Runtime:
         code = getattr(self._library, self._prefix + name)(*arguments)
         if code != 0:
             getattr(self._library, f"{self._prefix}GetLastError")()  # else PyTorch takes it for its next kernel's
-            raise RuntimeError(f"{self._prefix}{name} returned error {code} {self._error_name(code)}".rstrip())
+            raise DeviceError(f"{self._prefix}{name} returned error {code} {self._error_name(code)}".rstrip())
 
 
 class DeviceBuffer:

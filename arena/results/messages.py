@@ -789,7 +789,7 @@ MESSAGES: dict[str, Message] = {
         _TIMING,
         "the baseline's speed changed",
         "the baseline takes {beside_ms:.4g} ms beside this candidate, {alone_ms:.4g} ms alone; "
-        "they may differ by {allowed:.0%}",
+        "it may take {allowed:.0%} more",
         "The judge times the task's baseline alone, and once more in turn with the candidate. The two should agree. A"
         " candidate that leaves work on the device or the CPU slows the baseline down, and would seem faster. "
         "Changing clocks or other programs cause it too.",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -65,6 +67,13 @@ def load(message: Load, device: str) -> Entry:
     return TorchEntry(Path(message.path), message.copies, compiled=message.language is Language.TORCH_COMPILE)
 
 
+def _own_copy(path: Path) -> Path:
+    """Return a copy in a folder that the worker may write: some keep files beside themselves. The text is not run."""
+    copy = Path(tempfile.mkdtemp()) / path.name
+    shutil.copyfile(path, copy)
+    return copy
+
+
 class PythonEntry:
     """A Triton candidate: a Python function that is handed its outputs, or a module, and no arithmetic of PyTorch's.
 
@@ -80,7 +89,8 @@ class PythonEntry:
         if message.keeps_choices and not target:
             os.environ["TRITON_CACHE_AUTOTUNING"] = "1"
         self._records = triton_cross.install(target, each_once=once, ahead=ahead) if target else None
-        self._callee = callee(load_module(path, "candidate"), message, path.name)
+        module = load_module(path, "candidate", _own_copy(path) if message.modules else None)
+        self._callee = callee(module, message, path.name)
         self._interprets = self._operators is not None and os.environ.get("TRITON_INTERPRET") == "1"
         self._region: Region | None = None
 

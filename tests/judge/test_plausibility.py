@@ -92,6 +92,10 @@ def test_a_baseline_that_moved_voids_the_result(interleaved_ms: float, status: S
     assert failed_check(made(0.100, 0.050, interleaved_ms=about(interleaved_ms)), LIMITS)[0] is status
 
 
+def test_a_baseline_that_is_faster_beside_the_candidate_takes_nothing_from_it() -> None:
+    assert failed_check(made(0.100, 0.050, interleaved_ms=about(0.066)), LIMITS) == (Status.PASSED, "")
+
+
 @pytest.mark.parametrize(("interleaved_ms", "status"), [(0.5, Status.PASSED), (0.9, Status.TIMING_MISMATCH)])
 def test_where_a_pass_is_one_call_the_slack_of_the_clock_is_a_calls(interleaved_ms: float, status: Status) -> None:
     """On the CPU platform a busy machine makes calls of 0.1 ms three times as long."""

@@ -17,7 +17,8 @@ from arena.judge.process.client import JudgeClient
 from arena.judge.workers.program import Program
 from arena.judge.workers.worker import CandidateFailed
 from arena.platforms.cuda import extension_symbols
-from arena.platforms.cuda.extension import foreign_libraries, taken
+from arena.platforms.cuda.extension import foreign_libraries, machine_code, taken
+from arena.platforms.cuda.hip_nvcc import find_nvcc
 from arena.platforms.toolchains.base import Built
 from arena.platforms.toolchains.hip_reads import READS_NAME
 from arena.processes import process
@@ -94,6 +95,24 @@ class Model(nn.Module):
     def forward(self, x):
         return load_inline(f"of_{x.shape[-1]}", ["int two();"], ["int two() { return 2; }"], functions={"two": ""})
 """
+
+
+HOPPER = """
+__global__ void fence(float* x) {
+    asm volatile("wgmma.fence.sync.aligned;\\n" ::: "memory");
+    x[0] = 1;
+}
+"""
+
+
+@pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc")
+def test_the_instructions_of_one_gpu_are_assembled(tmp_path: Path) -> None:
+    """Three published kernels with `wgmma` were refused: the short form of the flag compiles for others as well."""
+    (tmp_path / "unit.cu").write_text(HOPPER, encoding="utf-8")
+    command = [str(find_nvcc()), "-c", "unit.cu", machine_code("sm_90"), "-o", "unit.o"]
+    done = process.run(command, timeout_s=120.0, cwd=tmp_path)
+    assert done.ok, done.output
+    assert machine_code("sm_89") == "-gencode=arch=compute_89,code=sm_89"
 
 
 class RecordingToolchain:

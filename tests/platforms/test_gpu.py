@@ -12,12 +12,14 @@ import torch
 
 from arena.errors import InfrastructureError
 from arena.platforms import gpu
+from arena.platforms.cuda import platform as cuda_platform
 from arena.platforms.cuda.platform import CudaPlatform
 from arena.platforms.device import TorchDevice
-from arena.platforms.gpu import Runtime, loaded_library, loaded_path
+from arena.platforms.gpu import DeviceError, Runtime, loaded_library, loaded_path
 from arena.platforms.rocm.platform import RocmPlatform
 from arena.platforms.toolchains.programs import find_program
 from arena.processes.protocol import Handle
+from arena.worker.tracebacks import explain
 from tests.platforms.fake_device import GIB, H200, MI300X, FakeDevice, silent
 
 _LINE = "7f1c00000000-7f1c00001000 r-xp 00000000 fe:01 1234567                    "
@@ -161,6 +163,33 @@ def test_a_client_that_stays_silent_holds_the_judge_up_for_a_limited_time(monkey
     assert runtime.export(1 << 21) == "00" * 64
     with pytest.raises(RuntimeError, match="hipFree returned error 17"):
         runtime.free(1 << 21)
+
+
+class Misaligned:
+    """A runtime on whose device a kernel has left an error."""
+
+    def __init__(self) -> None:
+        self.cudaGetErrorName = lambda code: b"cudaErrorMisalignedAddress" if code.value == 716 else None
+
+    def cudaDeviceSynchronize(self) -> int:
+        return 716
+
+    def cudaGetLastError(self) -> int:
+        return 716
+
+
+def test_an_error_of_the_device_has_its_name_and_is_told_without_the_harnesss_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "init", lambda: None)
+    for place in (gpu, cuda_platform):
+        monkeypatch.setattr(place, "loaded_path", lambda name: name)
+    monkeypatch.setattr(ctypes, "CDLL", lambda path: Misaligned())
+    with pytest.raises(DeviceError) as caught:
+        Runtime(CudaPlatform.names).synchronize()
+    said = "cudaDeviceSynchronize returned error 716 cudaErrorMisalignedAddress"
+    assert explain(caught.value, "/nowhere/kernel.py") == said
+    assert cuda_platform.error_name(1) == ""
 
 
 def hipcc(root: Path) -> Path:

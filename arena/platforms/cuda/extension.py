@@ -56,8 +56,8 @@ cudaError_t __wrap_cudaLaunchCooperativeKernel(
 }
 """
 _LIBRARIES = ("-lc10", "-lc10_cuda", "-ltorch_cpu", "-ltorch_cuda", "-ltorch", "-ltorch_python")
-_OWN_FEATURES = {"sm_90": "sm_90a", "sm_100": "sm_100a", "sm_103": "sm_103a", "sm_120": "sm_120a"}
-"""the same GPU with the instructions that only it has"""
+_OWN_INSTRUCTIONS = frozenset({"sm_90", "sm_100", "sm_103", "sm_120"})
+"""GPUs with instructions that no later one has, and that only a target with an `a` knows"""
 _TAKEN = re.compile(
     r"-O[0-3s]|-g|-G|-w|-v|-(Ofast|ffast-math|funroll-loops|march=native|mtune=native|fopenmp|fPIC|pthread|DNDEBUG)"
     r"|--?(use_fast_math|lineinfo|extra-device-vectorization|expt-relaxed-constexpr|expt-extended-lambda|extended-lambda)"
@@ -144,8 +144,7 @@ class ExtensionToolchain:
         standard = [] if any(flag.startswith(("-std", "--std")) for flag in own) else ["-std=c++17"]
         if unit.cuda:
             name = "unit.cu"
-            gpu = _OWN_FEATURES.get(arch, arch)
-            command = [str(self._nvcc), "-c", name, *shared, *standard, "--expt-relaxed-constexpr", f"-arch={gpu}"]
+            command = [str(self._nvcc), "-c", name, *shared, *standard, "--expt-relaxed-constexpr", machine_code(arch)]
             command += ["-Xcompiler", "-fPIC", *own]
         else:
             name = "unit.cpp"
@@ -197,6 +196,15 @@ class ExtensionToolchain:
         if not (folder / "Python.h").is_file():
             raise InfrastructureError(f"{folder} has no Python.h: install Python's headers (Debian: python3-dev)")
         return folder
+
+
+def machine_code(arch: str) -> str:
+    """Return nvcc's flag for the machine code of one GPU, with the instructions that only this one has.
+
+    `-arch=sm_90a` would compile for `compute_90` as well, which has none of them: seen of CUDA 13.0.
+    """
+    own = arch.removeprefix("sm_") + "a" * (arch in _OWN_INSTRUCTIONS)
+    return f"-gencode=arch=compute_{own},code=sm_{own}"
 
 
 def taken(flags: Sequence[str]) -> list[str]:

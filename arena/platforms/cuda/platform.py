@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from pathlib import Path
 
-from arena.platforms.gpu import GpuPlatform, RuntimeNames, gpu_facts
+from arena.platforms.gpu import GpuPlatform, RuntimeNames, gpu_facts, loaded_path
 from arena.results.environment import DeviceFacts
 
 LOCAL_BYTES = 4096
 """a thread; kernels of the corpus need 2,088 at most on `sm_90`. `device_gpu.h` has the same number"""
 
 
+LIBRARY = "libcudart"
+
+
+def error_name(code: int) -> str:
+    """Return what the runtime that PyTorch has loaded calls an error, such as `cudaErrorMisalignedAddress`."""
+    name = ctypes.CDLL(loaded_path(LIBRARY)).cudaGetErrorName
+    name.restype = ctypes.c_char_p
+    found: bytes | None = name(ctypes.c_int(code))
+    return (found or b"").decode("ascii", "replace")
+
+
 class CudaPlatform(GpuPlatform):
     """Triton's NVIDIA backend, and HIP sources through nvcc."""
 
     name = "cuda"
-    names = RuntimeNames("cuda", "libcudart", local_bytes=LOCAL_BYTES)
+    names = RuntimeNames("cuda", LIBRARY, error_name=error_name, local_bytes=LOCAL_BYTES)
 
     def facts(self) -> DeviceFacts:
         """Facts of device 0 through PyTorch; the driver's version from the kernel module."""

@@ -259,13 +259,18 @@ def _located(path: Path, where: str = "") -> Iterator[None]:
         )
 
 
-def load_module(path: Path, name: str) -> ModuleType:
-    """Run a Python file as a module called `name`, which other code can look up, as `dataclass` does."""
+def load_module(path: Path, name: str, own_file: Path | None = None) -> ModuleType:
+    """Run a Python file as a module called `name`, which other code can look up, as `dataclass` does.
+
+    `own_file`: what the module takes for its file, if that is another.
+    """
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise FileError(path, "is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    if own_file is not None:
+        module.__file__ = str(own_file)
     spec.loader.exec_module(module)
     return module
 
