@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from arena.processes.protocol import Load, ModuleCall
+from arena.processes.protocol import Load, ModuleCall, TensorArgument
 from arena.results.messages import message
 from arena.task.declaration import MODULE_CLASSES
 from arena.worker.binding import Binding
@@ -98,7 +98,8 @@ class _Function:
 class _Modules:
     """One module for each set, each with copies of the constants of its own, as the arguments of a function are.
 
-    A call is `forward`, and a copy of what it returns into the outputs.
+    Where all sets have their constants in the same memory, one module serves them all. A call is `forward`, and a copy
+    of what it returns into the outputs.
     """
 
     def __init__(self, kind: type) -> None:
@@ -106,6 +107,7 @@ class _Modules:
         self._sets: list[dict[str, Any]] = []
         self._how: ModuleCall | None = None
         self._modules: list[Any] = []
+        self._at_one_place = False
 
     def bind(self, binding: Binding | None) -> None:
         """Keep the arguments of every set by name, and forget the modules of the case before."""
@@ -114,17 +116,21 @@ class _Modules:
             return
         names = [argument.name for argument in binding.message.arguments]
         self._sets = [dict(zip(names, values, strict=True)) for values in binding.values]
-        self._how = binding.message.module
+        self._how = how = binding.message.module
+        constants = frozenset() if how is None else frozenset(how.state.values())
+        placed = [one for one in binding.message.arguments if isinstance(one, TensorArgument)]
+        pitches = [one.pitch for one in placed if one.name in constants]
+        self._at_one_place = bool(pitches) and not any(pitches)
 
     def load_constants(self) -> None:
         """Construct a module, copy it for every set, and load the constants into each."""
         how = self._case
         states = [{name: values[given] for name, given in how.state.items()} for values in self._sets]
         first, own_names = constructed(self._kind, how, states[0], _device(self._sets[0].values()))
-        others = [copy.deepcopy(first) for _ in states[1:]]
-        self._modules = [first, *others]
-        for module, state in zip(self._modules, states, strict=True):
+        kept = [first] if self._at_one_place else [first, *(copy.deepcopy(first) for _ in states[1:])]
+        for module, state in zip(kept, states, strict=False):
             load_state(module, {own_names[name]: tensor for name, tensor in state.items()})
+        self._modules = [kept[index % len(kept)] for index in range(len(states))]
 
     def call(self, index: int) -> None:
         """Call `forward`, and copy what it returns into the outputs."""

@@ -5,18 +5,26 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from msgspec import structs
 
 from arena.errors import FileError
+from arena.judge.correctness import buffers
+from arena.judge.correctness.buffers import Sets, lay_out
+from arena.judge.correctness.inputs import draw_inputs, secret_generator
 from arena.judge.process.client import JudgeClient
+from arena.platforms.cpu.platform import CpuPlatform
 from arena.processes.protocol import ModuleCall
 from arena.results.effort import Effort
 from arena.results.verdict import Status
 from arena.task.corpus.task_folder import TASKS, load_task
+from arena.task.definition import arguments
+from arena.task.numerics.reference import Reference
 from arena.task.options import Options
-from arena.worker.modules import constructed
+from arena.worker.modules import _Modules, constructed
 
 HERE = Path(__file__).with_name("candidates")
 SOURCE = TASKS / "triton2triton/normalization/rms_norm"
@@ -129,3 +137,49 @@ def test_a_constructor_computes_nothing_but_where_it_needs_what_it_computes() ->
         made, _ = constructed(kind, how, given, torch.device("cpu"))
         assert drawn == seen
         assert not any(tensor.is_meta for tensor in (made.weight, *getattr(made, "kept", {}).get("table", ())))
+
+
+def test_large_constants_lie_once_in_the_buffer_and_one_module_has_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of experts with 3 GiB of weights, five sets and as many modules left a GPU of 140 GiB no room to judge in."""
+    task = load_task(folder)
+    case = arguments(task, task.cases[0])
+    before = lay_out(case, 5)[1]
+    monkeypatch.setattr(buffers, "_LARGE_BYTES", 1)
+    places, num_bytes = lay_out(case, 5)
+    assert places["weight"].pitch == 0 and places["x"].pitch > 0 and num_bytes < before
+
+    sets = Sets(CpuPlatform(), case, 5)
+    sets.scatter_canaries()
+    drawn = draw_inputs(case, Reference(task.reference_path), 5, secret_generator("cpu"))
+    weight = drawn["weight"][:1].clone()
+    sets.write(drawn | {"weight": weight.expand(5, -1)})
+    sets.write({"weight": weight.expand(5, -1)}, slice(2, 4))
+    assert torch.equal(sets.view("weight"), weight.expand(5, -1)) and torch.equal(sets.view("x"), drawn["x"])
+    around = [sets.outside(index) for index in range(5)]
+    sets.view("weight")[4, 0] = 2.0
+    assert all(torch.equal(sets.outside(index), around[index]) for index in range(5))
+
+    message = sets.bind_message()
+    rows = {tensor.name: sets.view(tensor.name) for tensor in (*case.inputs, *case.outputs)}
+    names = [argument.name for argument in message.arguments]
+    values = [[rows[name][index] if name in rows else 0.0 for name in names] for index in range(5)]
+
+    class Model(torch.nn.Module):
+        def __init__(self, *sizes: float) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.empty(int(sizes[0])))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.weight
+
+    callee = _Modules(Model)
+    for pitch, count in ((0, 1), (256, 5)):
+        placed = [structs.replace(one, pitch=pitch) if one.name == "weight" else one for one in message.arguments]
+        bound = structs.replace(message, arguments=tuple(placed))
+        callee.bind(SimpleNamespace(message=bound, values=values))  # type: ignore[arg-type]
+        callee.load_constants()
+        assert len({id(module) for module in callee._modules}) == count and len(callee._modules) == 5
+    callee.call(4)
+    assert torch.equal(sets.view("y")[4], sets.view("x")[4] * sets.view("weight")[4])

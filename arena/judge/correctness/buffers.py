@@ -3,6 +3,7 @@
     | edge | tensor 0: offset, set 0 | guard | offset, set 1 | guard | … | tensor 1: offset, set 0 | guard | … | edge |
 
 Everything that is neither an input's nor an output's element is canaries: NaN, and unlikely integers.
+Large constants of modules lie there once, for all sets: no cache keeps them from one call to the next.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 EVERY = slice(None)
 _ALIGN = 256
+_LARGE_BYTES = 1 << 30
 _EDGE_BYTES = 64 * 1024
 # As float16, as bfloat16, and four or two of them as float64 or float32, all of these are NaN: [low, high).
 _NAN_HALVES = (0x7FF1, 0x8000)
@@ -40,28 +42,40 @@ _SIGNALLING_HALVES = {
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a tensor's sets: bytes to the first one, and from one to the next."""
+    """The place of a tensor's sets: bytes to the first one, and from one to the next; 0 where all are the same."""
 
     offset: int
     pitch: int
+
+
+def lies_once(arguments: Arguments) -> frozenset[str]:
+    """Return the constants that all sets of a case have in the same memory; modules keep one copy of them."""
+    constants = [tensor for tensor in arguments.inputs if tensor.spec.constant and not tensor.base]
+    num_bytes = sum(tensor.numel * tensor.item_bytes for tensor in constants)
+    shared = arguments.task.takes_modules and num_bytes >= _LARGE_BYTES
+    return frozenset(tensor.name for tensor in constants) if shared else frozenset()
 
 
 def lay_out(arguments: Arguments, count: int, apart: int = 0) -> tuple[dict[str, Place], int]:
     """Places of all tensors for `count` sets, with `apart` bytes more between two, and the buffer's size in bytes."""
     places: dict[str, Place] = {}
     at = _EDGE_BYTES
-    tensors = (*arguments.inputs, *arguments.outputs)
+    tensors, once = (*arguments.inputs, *arguments.outputs), lies_once(arguments)
     for tensor in tensors:
         if not tensor.base:
-            before = tensor.offset * tensor.item_bytes
-            pitch = -(-(before + tensor.span * tensor.item_bytes) // _ALIGN) * _ALIGN + _ALIGN
-            places[tensor.name] = Place(at + before, pitch)
-            at += pitch * count + apart
+            whole, alone = _whole_bytes(tensor), tensor.name in once
+            places[tensor.name] = Place(at + tensor.offset * tensor.item_bytes, 0 if alone else whole)
+            at += whole * (1 if alone else count) + apart
     for tensor in tensors:
         if tensor.base:
             place = places[tensor.base]
             places[tensor.name] = replace(place, offset=place.offset + tensor.offset * tensor.item_bytes)
     return places, at + _EDGE_BYTES
+
+
+def _whole_bytes(tensor: Tensor) -> int:
+    """Bytes of one set of a tensor, from what comes before its offset to the end of its guard."""
+    return -(-(tensor.offset + tensor.span) * tensor.item_bytes // _ALIGN) * _ALIGN + _ALIGN
 
 
 def has_addresses(arguments: Arguments) -> bool:
@@ -131,11 +145,12 @@ class Sets:
             assert tensor is not None
             if tensor.base:
                 continue
+            part_of = part if self._places[name].pitch else slice(1)
             words = self._words(tensor)
             if words is not None and _in_words(values, tensor, words.dtype.itemsize):
-                words[part].copy_(values.view(-1).view(words.dtype).view(-1, *words.shape[1:])[part])
+                words[part_of].copy_(values.view(-1).view(words.dtype).view(-1, *words.shape[1:])[part_of])
             else:
-                stored = (part, *tensor.once)
+                stored = (part_of, *tensor.once)
                 self.view(name)[stored].copy_(values[stored])
 
     def scatter_canaries(self) -> None:
@@ -222,7 +237,7 @@ class Sets:
         for tensor in self._stored():
             item = tensor.item_bytes
             before, length = tensor.offset * item, tensor.span * item
-            whole = self._wholes(tensor, raw)[index]
+            whole = self._wholes(tensor, raw)[index if self._places[tensor.name].pitch else 0]
             parts += [whole[:before], whole[before + length :]]
             if tensor.span > tensor.stored:
                 gaps = whole[before : before + length].clone()
@@ -253,10 +268,13 @@ class Sets:
         return [tensor for tensor in (*self.arguments.inputs, *self.arguments.outputs) if not tensor.base]
 
     def _wholes(self, tensor: Tensor, raw: torch.Tensor) -> torch.Tensor:
-        """The bytes of a tensor's sets, from what comes before its offset to the end of its guard: (count, pitch)."""
-        place = self._places[tensor.name]
-        first = place.offset - tensor.offset * tensor.item_bytes
-        return raw[first : first + self.count * place.pitch].view(self.count, place.pitch)
+        """The bytes of a tensor's sets, from what comes before its offset to the end of its guard.
+
+        Shape (count, bytes), or (1, bytes) of what lies there once.
+        """
+        place, whole = self._places[tensor.name], _whole_bytes(tensor)
+        first, count = place.offset - tensor.offset * tensor.item_bytes, self.count if place.pitch else 1
+        return raw[first : first + count * whole].view(count, whole)
 
     def _argument(self, name: str) -> Argument:
         task = self.arguments.task

@@ -133,8 +133,10 @@ class Timer:
         """
         if not self.platform.graphs:
             return PassPlan(0, 1)
-        set_bytes = lay_out(arguments, 2)[1] - lay_out(arguments, 1)[1]
-        fit = self._arena_bytes // max(set_bytes, 1) * _SHORT_SHARE // (_SHORT_SHARE + 1) - 2
+        one_bytes, two_bytes = (lay_out(arguments, count)[1] for count in (1, 2))
+        set_bytes = two_bytes - one_bytes
+        room_bytes = max(0, self._arena_bytes - (one_bytes - set_bytes))
+        fit = room_bytes // max(set_bytes, 1) * _SHORT_SHARE // (_SHORT_SHARE + 1) - 2
         candidate_s = candidate_s or call_s
         faster_s = min(call_s, candidate_s)
         wanted = int(timing_config.pass_s / faster_s)
