@@ -57,12 +57,14 @@ def all_holds(old: TaskVersion | None, new: TaskVersion) -> bool:
     return old is not None and old.definition == new.definition and set(old.cases) <= set(new.cases)
 
 
-def held_cases(old: TaskVersion | None, task: Task, cases: tuple[CaseResult, ...]) -> tuple[CaseResult, ...]:
-    """Return the results, of an evaluation of an old version of a task, in cases that the task has and times."""
+def held_cases(
+    old: TaskVersion | None, task: Task, cases: tuple[CaseResult, ...], *, timed: bool = True
+) -> tuple[CaseResult, ...]:
+    """Return the results, of an evaluation of an old version of a task, in cases that it has now: all, or the timed."""
     if old is None or old.definition != _definition(task):
         return ()
-    timed = {case.label for case in task.cases if case.timed}
-    return tuple(case for case in cases if case.label in timed)
+    present = {case.label for case in task.cases if case.timed or not timed}
+    return tuple(case for case in cases if case.label in present)
 
 
 def _definition(task: Task) -> str:

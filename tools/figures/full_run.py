@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import geometric_mean
 from typing import NamedTuple
 
-from arena.reports import formats
+from arena.reports import formats, task_versions
 from arena.reports.groups import ALL
 from arena.reports.intervals import Quantity
 from arena.reports.measure import Unit
@@ -23,6 +23,7 @@ from arena.task.corpus.corpora import load_corpus
 from arena.task.corpus.task_folder import TASKS
 from figures import accuracy, kept
 
+CORPORA = (TASKS, *sorted((kept.ROOT / "corpora").iterdir()))
 LONG = accuracy.BANDS_MS[0]
 MOST = 1.2
 """tasks are listed whose credit changes by more than this factor"""
@@ -60,23 +61,31 @@ def full_counts() -> str:
     )
 
 
-def correctness() -> str:
-    """Return how many kernels are right on every case of an H200, and how many of these with tasks as they are."""
-    right, now, cases = set[tuple[str, str]](), set[tuple[str, str]](), 0
-    folders = [TASKS, *sorted((kept.ROOT / "corpora").iterdir())]
-    hashes = {task.id: task.content_hash for folder in folders for task in load_corpus(folder)}
+def correctness_trials() -> Iterator[Trial]:
+    """Yield the trials of the runs without times."""
     for archive in kept.CORRECTNESS:
         for folder in sorted(kept.unpacked(archive).iterdir()):
-            for trial in read_run(folder).trials:
-                if trial.evaluation is None or not outcome_of_trial(trial).solves:
-                    raise ValueError(f"{archive}: {trial.agent} of {trial.task} is not right on every case")
-                right.add((trial.agent, trial.task))
-                if trial.task_hash == hashes.get(trial.task):
-                    now.add((trial.agent, trial.task))
-                    cases += sum(case.candidate is Status.PASSED for case in trial.evaluation.cases)
+            yield from read_run(folder).trials
+
+
+def correctness() -> str:
+    """Return how many kernels are right on every case of an H200, and in how many of the cases that tasks have now."""
+    right, passed = set[tuple[str, str]](), set[tuple[str, str, str]]()
+    tasks = {task.id: task for folder in CORPORA for task in load_corpus(folder)}
+    known = {task.content_hash: task_versions.version_of(task) for task in tasks.values()}
+    known |= task_versions.read_versions(kept.VERSIONS)
+    for trial in correctness_trials():
+        if trial.evaluation is None or not outcome_of_trial(trial).solves:
+            raise ValueError(f"{trial.agent} of {trial.task} is not right on every case of an H200")
+        right.add((trial.agent, trial.task))
+        old, cases = known.get(trial.task_hash), trial.evaluation.cases
+        for case in task_versions.held_cases(old, tasks[trial.task], cases, timed=False):
+            if case.candidate is Status.PASSED:
+                passed.add((trial.agent, trial.task, case.label))
+    cases = sum(len({case.label for case in tasks[name].cases}) for _, name in right)
     return (
-        f"{len(right)} baselines and experts are right on every case of an H200, without times. "
-        f"{len(now)} of these were judged with the task as it is now, in {cases:,} evaluations of a case."
+        f"{len(right)} baselines and experts are right on every case that their tasks had, on an H200, without times. "
+        f"They passed {len(passed):,} of the {cases:,} cases that these tasks have now."
     )
 
 

@@ -28,7 +28,7 @@ FULL_REPORT = kept.REPORTS / "full-h200"
 FRONTIER_RUN, FRONTIER_CHECKS = (f"reports/frontier-h200/{name}.tar.xz" for name in ("records", "checks"))
 FRONTIER = kept.ROOT / "corpora" / "frontier"
 HARD = kept.ROOT / "corpora" / "kernelbench_hard"
-VERSIONS, PUBLISHED_VERSIONS = FULL_REPORT / "versions.json", kept.REPORTS / "published-kernels" / "versions.json"
+PUBLISHED_VERSIONS = kept.REPORTS / "published-kernels" / "versions.json"
 """of each task that some kept evidence is about"""
 NOT_KEPT = ("index.html", "tasks")
 """parts of a report that are not committed"""
@@ -60,7 +60,7 @@ def suites_page() -> str:
 def quality() -> Sequence[task_quality.Checks]:
     """Return what the kept checks and the kept run say of each task as it is."""
     checks, (run,) = kept.unpacked(kept.CHECKS) / "checks", kept.unpacked(kept.FULL).iterdir()
-    return task_quality.gather(load_corpus(), checks, run, task_versions.read_versions(VERSIONS))[0]
+    return task_quality.gather(load_corpus(), checks, run, task_versions.read_versions(kept.VERSIONS))[0]
 
 
 def frontier_page() -> str:
@@ -91,7 +91,7 @@ def speed_of_light_groups() -> Sequence[speed_of_light.Group]:
     agents = speed_of_light.Published(judged.trials, names)
     known = [
         frontier_versions(frontier),
-        *(task_versions.read_versions(file) for file in (PUBLISHED_VERSIONS, VERSIONS)),
+        *(task_versions.read_versions(file) for file in (PUBLISHED_VERSIONS, kept.VERSIONS)),
     ]
     return [
         speed_of_light.Group("corpora/frontier", speed_of_light.gathered(frontier, facts, known[0], front.trials)),
@@ -139,8 +139,9 @@ def versions() -> bytes:
     """
     run = kept.run(kept.FULL)
     checks = (records.read(path, TaskCheck) for path in (kept.unpacked(kept.CHECKS) / "checks" / "cpu").rglob("*.json"))
-    named = {trial.task_hash for trial in run.trials} | {check.task_hash for check in checks}
-    return _versions(VERSIONS, load_corpus(), named)
+    named = {trial.task_hash for trial in (*run.trials, *full_run.correctness_trials())}
+    tasks = [task for folder in full_run.CORPORA for task in load_corpus(folder)]
+    return _versions(kept.VERSIONS, tasks, named | {check.task_hash for check in checks})
 
 
 def published_versions() -> bytes:
