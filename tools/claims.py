@@ -125,7 +125,7 @@ def made_files() -> Iterator[tuple[str, bytes]]:
 
     Files that others are made from come first.
     """
-    yield str(tables.VERSIONS.relative_to(ROOT)), tables.versions()
+    yield str(kept.VERSIONS.relative_to(ROOT)), tables.versions()
     yield str(tables.PUBLISHED_VERSIONS.relative_to(ROOT)), tables.published_versions()
     for name, content in tables.report():
         yield f"{tables.FULL_REPORT.relative_to(ROOT)}/{name}", content

@@ -82,10 +82,10 @@ def correctness() -> str:
         for case in task_versions.held_cases(old, tasks[trial.task], cases, timed=False):
             if case.candidate is Status.PASSED:
                 passed.add((trial.agent, trial.task, case.label))
-    cases = sum(len({case.label for case in tasks[name].cases}) for _, name in right)
+    total = sum(len({case.label for case in tasks[name].cases}) for _, name in right)
     return (
         f"{len(right)} baselines and experts are right on every case that their tasks had, on an H200, without times. "
-        f"They passed {len(passed):,} of the {cases:,} cases that these tasks have now."
+        f"They passed {len(passed):,} of the {total:,} cases that these tasks have now."
     )
 
 
