@@ -24,6 +24,7 @@ FULL, QUICKSTART, CHECKS = (
     f"reports/{name}.tar.xz" for name in ("full-h200/records", "quickstart-cpu/records", "full-h200/checks")
 )
 VERSIONS = REPORTS / "full-h200" / "versions.json"
+"""of each task that a kept run or check is about, by content hash"""
 CORRECTNESS = tuple(f"reports/{name}/correctness.tar.xz" for name in ("full-h200", "frontier-h200"))
 TIMES = ("reports/times-h200.jsonl.gz", "reports/engine-times-h200.jsonl.gz")
 MADE = "Written by `python tools/claims.py`, and compared with the record by a test."
