@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import socket
 import struct
 import subprocess
 import sys
@@ -93,7 +94,8 @@ def test_honest_kernels_call_nothing_that_is_not_allowed(platform: str) -> None:
     here, used = MACHINES["x86_64"], recorded_calls.recorded(platform)
     worker = program(Strictness.WORKER, here, PID)
     assert {"mmap", "read", "futex"} <= set(used)
-    refused = {name for name in used if answer(worker, here, name) not in (ALLOWED, PRETENDED)}
+    first = {"socket": socket.AF_UNIX}  # a record has names alone; sockets of other kinds are refused below
+    refused = {name for name in used if answer(worker, here, name, first.get(name, 0)) not in (ALLOWED, PRETENDED)}
     assert refused <= recorded_calls.IN_VAIN
 
 
