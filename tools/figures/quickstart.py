@@ -28,6 +28,8 @@ SHOWN = "triton2triton/normalization/rms_norm"
 OVERFIT = "hardcoded"
 DRAWN = ("fast", "honest", OVERFIT)
 """the agents in the drawing of a report"""
+_MOST_ROWS, _MOST_FAILURES = 12, 4
+"""lines of an evaluation that are shown"""
 COLUMNS = ("Agent", "Rank", "Solved", "Overfit", "Gain, emulated", "Lost on unseen shapes")
 """of the table of agents, which is wider"""
 
@@ -61,13 +63,14 @@ def answers() -> str:
 
 
 def evaluation() -> str:
-    """Return what `arena evaluate` prints of the overfit kernel, columns shortened."""
+    """Return the beginning of what `arena evaluate` prints of the overfit kernel, columns shortened."""
     trial = _trial(OVERFIT)
     if trial.evaluation is None:
         raise ValueError(f"{OVERFIT} has no evaluation of {SHOWN}")
     result = result_of(trial.evaluation, load_task(TASKS / SHOWN), heldout=True)
     rows = [["case", "kind", "sizes", "status", "error / tolerance", "emulated ratio"], *_case_rows(result)]
-    return fenced([*aligned(rows), *failures(trial.evaluation), result.summary])
+    lines = [*_beginning(aligned(rows), _MOST_ROWS), *_beginning([*failures(trial.evaluation)], _MOST_FAILURES)]
+    return fenced([*lines, result.summary])
 
 
 class Shown(NamedTuple):
@@ -125,6 +128,11 @@ def _cases(trial: Trial) -> str:
         cases = trial.evaluation.split(split) if trial.evaluation else ()
         counts.append(f"{label} {sum(case.candidate is Status.PASSED for case in cases)}/{len(cases)}")
     return ", ".join(counts)
+
+
+def _beginning(lines: Sequence[str], most: int) -> list[str]:
+    """Return the first lines, and an ellipsis for the others."""
+    return [*lines[:most], *(["…"] if len(lines) > most else [])]
 
 
 def _case_rows(result: Result) -> list[list[str]]:
